@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             continue;
         }
         let measured = process::stdout_of(&mut (bench.prepare)(&build, args.runs)?)?;
-        let (report, over_limit) = report(&bench, &measured)?;
+        let (report, over_limit) = format_report(&bench, &measured)?;
         print!("{report}");
         if !over_limit.is_empty() {
             bail!("over the limit: {}", over_limit.join(", "));
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Returns a Markdown table with the median of each column, and the ratios that exceed their limit.
-fn report(bench: &Bench, measured: &str) -> Result<(String, Vec<String>)> {
+fn format_report(bench: &Bench, measured: &str) -> Result<(String, Vec<String>)> {
     // Measured numbers by measurement name: one list for each column.
     let mut series: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
     for line in measured.lines() {
@@ -193,11 +193,11 @@ mod tests {
         let [decode, turn, _] = BENCHES;
         let measured =
             "a\ttext\t1000\t2000\t1000\nb\tcalls\t500\t900\t2000\na\ttext\t1000\t4000\t1000\n";
-        let (table, over_limit) = report(&decode, measured).unwrap();
+        let (table, over_limit) = format_report(&decode, measured).unwrap();
         let row = "| a, text | 2 | 1000 | 2000 | 1000 | 2.00× | 2.00–4.00× |";
         assert!(table.lines().any(|line| line == row), "{table}");
         assert_eq!(over_limit, ["b\tcalls has the ratio 0.45"]);
-        let (_, over_limit) = report(&turn, "stream-1 100 140\nwhole-1 100 140\n").unwrap();
+        let (_, over_limit) = format_report(&turn, "stream-1 100 140\nwhole-1 100 140\n").unwrap();
         assert_eq!(over_limit, ["stream-1 has the ratio 1.40"]);
     }
 
@@ -205,9 +205,9 @@ mod tests {
     fn invalid_and_missing_measurements_are_errors() {
         let [decode, ..] = BENCHES;
         for wrong in ["", "a\tb\t1", "a\tb\t1\t2\tx", "1\t2\t3"] {
-            let error = report(&decode, &format!("{wrong}\n")).unwrap_err();
+            let error = format_report(&decode, &format!("{wrong}\n")).unwrap_err();
             assert!(error.to_string().contains(wrong), "{error}");
         }
-        assert!(report(&decode, "").is_err());
+        assert!(format_report(&decode, "").is_err());
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let source = install_source()?;
     let models = source.join("litellm/model_prices_and_context_window_backup.json");
     let models = fs::read(models).context("litellm has no price list")?;
-    let data = generate(&serde_json::from_slice(&models)?, &overlay)?;
+    let data = generate_catalogue(&serde_json::from_slice(&models)?, &overlay)?;
     let licence = source.join(format!("litellm-{VERSION}.dist-info/licenses/LICENSE"));
     let licence = fs::read_to_string(licence).context("litellm has no licence")?;
     for (name, text) in [(DATA, &data), (LICENCE, &licence.replace("\r\n", "\n"))] {
@@ -190,7 +190,7 @@ fn install_source() -> Result<PathBuf> {
 
 /// Returns the content of the generated file for the models of litellm and the text of
 /// `overlay.json`.
-fn generate(models: &Value, overlay: &str) -> Result<String> {
+fn generate_catalogue(models: &Value, overlay: &str) -> Result<String> {
     let overlay: Overlay = serde_json::from_str(overlay).context("the overlay is invalid")?;
     let mut entries = read_source(models)?;
     for rule in &overlay.rules {
@@ -199,7 +199,7 @@ fn generate(models: &Value, overlay: &str) -> Result<String> {
     // A model with a version suffix is omitted if its values equal those of the model without the
     // suffix. Readers of the file then use the name without the suffix.
     let is_repeated = |(name, entry): &(&String, &Entry)| {
-        unversioned(name).is_some_and(|base| entries.get(base) == Some(entry))
+        strip_version_suffix(name).is_some_and(|base| entries.get(base) == Some(entry))
     };
     let distinct = entries.iter().filter(|it| !is_repeated(it));
     let columns = fields().filter(|it| matches!(it.kind, "tokens" | "price" | "date"));
@@ -216,7 +216,7 @@ fn generate(models: &Value, overlay: &str) -> Result<String> {
         columns.join(" | ")
     );
     for (name, entry) in distinct {
-        let cells = cells(entry).with_context(|| format!("model `{name}`"))?;
+        let cells = format_cells(entry).with_context(|| format!("model `{name}`"))?;
         let rank = name.split_once('/').and_then(|(provider, name)| {
             let mut featured = overlay.featured.get(provider)?.iter();
             let position = featured.position(|it| it == name)?;
@@ -353,7 +353,7 @@ fn apply_rule(rule: &Rule, entries: &mut BTreeMap<String, Entry>) -> Result<()> 
 }
 
 /// Returns the cells of a model's line in the generated file. `None` is an unknown value.
-fn cells(entry: &Entry) -> Result<Vec<Option<String>>> {
+fn format_cells(entry: &Entry) -> Result<Vec<Option<String>>> {
     let mut cells = Vec::new();
     let mut words: Vec<String> = Vec::new();
     for field in fields() {
@@ -364,7 +364,7 @@ fn cells(entry: &Entry) -> Result<Vec<Option<String>>> {
                     let price = value.as_f64().filter(|it| *it >= 0.0);
                     price.map(|it| format!("{it}"))
                 }
-                ("date", Value::String(date)) if has_form(date, "20dd-dd-dd") => Some(date.clone()),
+                ("date", Value::String(date)) if matches_pattern(date, "20dd-dd-dd") => Some(date.clone()),
                 ("tokens" | "date", _) => None,
                 (word, Value::Bool(true)) => Some(word.to_owned()),
                 (word, Value::Bool(false)) => Some(format!("!{word}")),
@@ -385,17 +385,17 @@ fn cells(entry: &Entry) -> Result<Vec<Option<String>>> {
 /// Removes the version suffix of a model name: `-latest`, a date, or a number such as `-001`.
 /// Returns `None` if the name has no suffix. `providers-common/src/catalog/model_names.rs` reads
 /// names by the same rule, and a test compares the two.
-fn unversioned(name: &str) -> Option<&str> {
+fn strip_version_suffix(name: &str) -> Option<&str> {
     let forms = ["-latest", "-20dd-dd-dd", "-20dddddd", "@20dddddd", "-00d"];
     let mut bases = forms.iter().filter_map(|form| {
         let (base, tail) = name.split_at_checked(name.len().checked_sub(form.len())?)?;
-        has_form(tail, form).then_some(base)
+        matches_pattern(tail, form).then_some(base)
     });
     bases.next().filter(|base| !base.is_empty())
 }
 
 /// Returns whether a text has the form `form`, in which `d` matches any digit.
-fn has_form(text: &str, form: &str) -> bool {
+fn matches_pattern(text: &str, form: &str) -> bool {
     let mut pairs = text.bytes().zip(form.bytes());
     text.len() == form.len()
         && pairs.all(|(byte, form)| byte == form || (form == b'd' && byte.is_ascii_digit()))

@@ -53,26 +53,26 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for step in Step::value_variants().iter().filter(chosen) {
         println!("\n=== {step:?} ===");
         let start = Instant::now();
-        let result = perform(*step, args.require_peers);
+        let result = run_step(*step, args.require_peers);
         let took = start.elapsed();
         println!(
             "=== {step:?}: {} after {} ===",
             if result.is_ok() { "done" } else { "FAILED" },
-            seconds(took)
+            format_seconds(took)
         );
         times.push((*step, took));
         result.with_context(|| format!("step {step:?} failed"))?;
     }
     println!("\n| step | time |\n|---|---:|");
     for (step, took) in &times {
-        println!("| {step:?} | {} |", seconds(*took));
+        println!("| {step:?} | {} |", format_seconds(*took));
     }
     let total = times.iter().map(|(_, took)| *took).sum();
-    println!("| all | {} |", seconds(total));
+    println!("| all | {} |", format_seconds(total));
     Ok(())
 }
 
-fn perform(step: Step, require_peers: bool) -> Result<()> {
+fn run_step(step: Step, require_peers: bool) -> Result<()> {
     let has_npm = || require_peers || npm_works();
     match step {
         Step::Layers => layers::run(None),
@@ -80,7 +80,7 @@ fn perform(step: Step, require_peers: bool) -> Result<()> {
         Step::Test => test::run(&test::Args::default()),
         // This step fails if no server can be installed. `--skip postgres` skips it.
         Step::Postgres => postgres::run(),
-        Step::Peers => run_if(has_npm(), "npm", || peers::run(Runner::found())),
+        Step::Peers => run_if(has_npm(), "npm", || peers::run(Runner::find_runner())),
         Step::Conformance => run_if(has_npm(), "npm", conformance::run),
         Step::Clients => run_if(has_npm(), "npm", clients::run),
         Step::Schemathesis => schemathesis::run(),
@@ -92,7 +92,7 @@ fn perform(step: Step, require_peers: bool) -> Result<()> {
         Step::Bfcl => bfcl::run(),
         Step::Docs => docs::run(),
         Step::Release => process::run(&mut process::cargo(["build", "--release"])),
-        Step::Readme => readme(),
+        Step::Readme => run_readme_command(),
     }
 }
 
@@ -106,7 +106,7 @@ fn run_if(works: bool, missing: &str, step: impl FnOnce() -> Result<()>) -> Resu
 }
 
 /// Runs the first command of README.md unchanged.
-fn readme() -> Result<()> {
+fn run_readme_command() -> Result<()> {
     let text = fs::read_to_string(process::root().join("README.md"))
         .context("failed to read README.md")?;
     let typed = first_command(&text).context("README.md has no cargo command")?;
@@ -161,7 +161,7 @@ fn first_command(markdown: &str) -> Option<&str> {
     None
 }
 
-fn seconds(took: Duration) -> String {
+fn format_seconds(took: Duration) -> String {
     format!("{:.1} s", took.as_secs_f64())
 }
 

@@ -112,7 +112,7 @@ fn find_merge_tool(target: &str) -> Result<OsString> {
     let of_system = of_system.map(|version| format!("llvm-profdata-{version}").into());
     let installed = || {
         let mut tools = std::iter::once(of_toolchain.into()).chain(of_system);
-        tools.find(|tool| process::works(process::command(tool).arg("--version")))
+        tools.find(|tool| process::succeeds(process::command(tool).arg("--version")))
     };
     env::var_os("LLVM_PROFDATA").or_else(installed).context(
         "`llvm-profdata` is missing: run `rustup component add llvm-tools`, install LLVM 19 or \

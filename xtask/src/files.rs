@@ -9,7 +9,7 @@ use crate::process;
 
 /// Returns the paths of all files that git does not ignore, relative to the repository, with `/`.
 /// Fails if the folder is not a git checkout.
-pub(crate) fn ours() -> Result<Vec<String>> {
+pub(crate) fn list_repository_files() -> Result<Vec<String>> {
     let mut git = process::command("git");
     git.args(["ls-files", "-z", "--cached"]);
     let list = process::stdout_of(git.args(["--others", "--exclude-standard"]))
@@ -43,7 +43,7 @@ fn has_ending(file: &str, ending: &str) -> bool {
 }
 
 /// Returns the text of a file of the repository, or `None` for a binary file.
-pub(crate) fn text(file: &str) -> Result<Option<String>> {
+pub(crate) fn read_text(file: &str) -> Result<Option<String>> {
     match fs::read_to_string(process::root().join(file)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
@@ -53,7 +53,7 @@ pub(crate) fn text(file: &str) -> Result<Option<String>> {
 
 /// Returns all files below `folder` whose names end with `ending`, including files that git
 /// ignores.
-pub(crate) fn ending_with(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+pub(crate) fn find_files_by_ending(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
     while let Some(folder) = open.pop() {
@@ -89,7 +89,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let found = ending_with(folder.path(), ".snap.new").unwrap();
+        let found = find_files_by_ending(folder.path(), ".snap.new").unwrap();
         assert_eq!(found, [folder.path().join("a/x.snap.new")]);
     }
 }

@@ -81,7 +81,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    match perform(Cli::parse().task) {
+    match run_task(Cli::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The error is printed here and not returned from `main`, because `main` would also
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(task: Task) -> anyhow::Result<()> {
+fn run_task(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Test(args) => test::run(&args),
         Task::Lint(args) => lint::run(&args),

@@ -19,7 +19,7 @@ pub(crate) type NpmPackage<'a> = (&'a str, &'a str);
 
 /// Returns whether npm starts.
 pub(crate) fn npm_works() -> bool {
-    process::works(process::command(NPM).arg("--version"))
+    process::succeeds(process::command(NPM).arg("--version"))
 }
 
 /// Whether npm runs or ignores the installation scripts of packages.
@@ -89,7 +89,7 @@ pub(crate) fn install_python(folder: &Path, packages: &[&str]) -> Result<PathBuf
         "bin/python"
     });
     // An update may have removed the Python version for which the environment was created.
-    if is_installed && process::works(process::command(&python).arg("--version")) {
+    if is_installed && process::succeeds(process::command(&python).arg("--version")) {
         return Ok(python);
     }
     let mut create = process::command(system_python(IS_NEW_ENOUGH)?);
@@ -106,7 +106,14 @@ pub(crate) fn install_python(folder: &Path, packages: &[&str]) -> Result<PathBuf
     Ok(python)
 }
 
-/// Returns the requirements of a file in pip's format, one a line.
+/// Installs the Python packages that a file in pip's format lists, and returns the interpreter.
+pub(crate) fn install_requirements(folder: &Path, list: &Path) -> Result<PathBuf> {
+    let text = fs::read_to_string(list);
+    let text = text.with_context(|| format!("failed to read {}", list.display()))?;
+    install_python(folder, &requirements(&text))
+}
+
+/// Returns the requirements in a text in pip's format, which has one requirement per line.
 pub(crate) fn requirements(text: &str) -> Vec<&str> {
     let lines = text.lines().map(str::trim);
     lines
@@ -119,7 +126,7 @@ pub(crate) fn requirements(text: &str) -> Vec<&str> {
 pub(crate) fn system_python(program: &str) -> Result<&'static str> {
     ["python3", "python"]
         .into_iter()
-        .find(|name| process::works(process::command(name).args(["-c", program])))
+        .find(|name| process::succeeds(process::command(name).args(["-c", program])))
         .context("neither `python3` nor `python` is Python 3.10 or newer with pip: install it")
 }
 

@@ -29,14 +29,14 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
     for (name, _) in env::vars_os() {
-        if name.to_str().is_some_and(describes_xtask) {
+        if name.to_str().is_some_and(is_variable_of_xtask) {
             command.env_remove(name);
         }
     }
     command
 }
 
-fn describes_xtask(variable: &str) -> bool {
+fn is_variable_of_xtask(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_")
         || variable.starts_with("CARGO_BIN_")
         || matches!(
@@ -55,7 +55,7 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
 /// Prints and runs a command, whose output goes to the terminal. Fails if the command cannot be
 /// started or does not exit with 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let shown = shown(command);
+    let shown = format_command(command);
     eprintln!("$ {shown}");
     let status = command
         .status()
@@ -69,7 +69,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// Runs a command and returns its standard output. Its standard error goes to the terminal. Fails
 /// if the command cannot be started, does not exit with 0, or does not write UTF-8.
 pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
-    let shown = shown(command);
+    let shown = format_command(command);
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -81,24 +81,24 @@ pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
 }
 
 /// Returns whether the command starts and exits with 0. Discards its output.
-pub(crate) fn works(command: &mut Command) -> bool {
+pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let status = command.stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
 /// Returns the text of a command for messages, as a person would type it.
-fn shown(command: &Command) -> String {
+fn format_command(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_stem().unwrap_or(command.get_program());
     std::iter::once(name)
         .chain(command.get_args())
-        .map(|word| quoted(&word.to_string_lossy()))
+        .map(|word| quote_argument(&word.to_string_lossy()))
         .collect::<Vec<_>>()
         .join(" ")
 }
 
-fn quoted(word: &str) -> String {
+fn quote_argument(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=:@,+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -115,16 +115,16 @@ mod tests {
     fn a_command_is_shown_as_typed() {
         let mut command = cargo(["test", "-E", "test(/peer_/)"]);
         command.env("SECRET", "never shown");
-        assert!(shown(&command).ends_with(" test -E 'test(/peer_/)'"));
-        assert!(!shown(&command).contains("never"));
+        assert!(format_command(&command).ends_with(" test -E 'test(/peer_/)'"));
+        assert!(!format_command(&command).contains("never"));
     }
 
     #[test]
     fn variables_of_the_package_xtask_are_removed() {
-        assert!(describes_xtask("CARGO_PKG_NAME"));
-        assert!(describes_xtask("CARGO_MANIFEST_DIR"));
-        assert!(!describes_xtask("CARGO_TARGET_DIR"));
-        assert!(!describes_xtask("CARGO_INCREMENTAL"));
+        assert!(is_variable_of_xtask("CARGO_PKG_NAME"));
+        assert!(is_variable_of_xtask("CARGO_MANIFEST_DIR"));
+        assert!(!is_variable_of_xtask("CARGO_TARGET_DIR"));
+        assert!(!is_variable_of_xtask("CARGO_INCREMENTAL"));
         assert!(root().join("Cargo.lock").is_file());
     }
 }

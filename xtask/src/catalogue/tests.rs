@@ -5,7 +5,7 @@ use super::*;
 const NOTHING: &str = r#"{ "featured": {}, "rules": [] }"#;
 
 fn lines(models: &Value, overlay: &str) -> Vec<String> {
-    let text = generate(models, overlay).unwrap();
+    let text = generate_catalogue(models, overlay).unwrap();
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .map(str::to_owned)
@@ -112,7 +112,7 @@ fn what_is_no_number_and_no_date_is_an_error() {
         ("input_cost_per_token", json!(-1.0)),
         ("deprecation_date", json!("soon")),
     ] {
-        let error = generate(&model(field, value.clone()), NOTHING);
+        let error = generate_catalogue(&model(field, value.clone()), NOTHING);
         assert!(error.is_err(), "{field}: {value}");
     }
 }
@@ -122,7 +122,7 @@ fn applied(rules: &Value) -> Result<String> {
     let mut b = model(1);
     b["litellm_provider"] = json!("xai");
     let overlay = json!({ "featured": { "xai": ["b"] }, "rules": rules });
-    generate(
+    generate_catalogue(
         &json!({ "a-1": model(1), "a-2": model(2), "b": b }),
         &overlay.to_string(),
     )
@@ -194,7 +194,7 @@ fn rules_without_effect_are_errors() {
 #[test]
 fn a_featured_model_exists() {
     let overlay = r#"{ "featured": { "xai": ["none"] }, "rules": [] }"#;
-    let error = generate(&json!({}), overlay).unwrap_err().to_string();
+    let error = generate_catalogue(&json!({}), overlay).unwrap_err().to_string();
     assert_eq!(error, "the featured model `xai/none` does not exist");
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 use crate::process;
-use table::{BANNED, CONFINED, ROWS, Row, TESTKIT};
+use table::{BANNED, CONFINED, ROWS, LayerRow, TESTKIT};
 
 /// Checks the workspace of the manifest `manifest_path`, or this workspace if it is `None`.
 pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
@@ -70,7 +70,7 @@ fn folder(metadata: &Metadata, package: &Package) -> String {
 
 /// Returns a message if a dependency of the crate `from` violates a rule: the dependency, the rule
 /// and how to fix it. Checks the strictest rule first.
-fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
+fn check_dependency(from: &LayerRow, package: &str, is_dev: bool) -> Option<String> {
     let folder = from.folder;
     // Every package with the prefix `switchboard-` counts as a crate of the workspace.
     let (to, rule, way_out) = match package.strip_prefix("switchboard-") {
@@ -95,7 +95,7 @@ fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
             (to, rule, way_out)
         }
         None => {
-            let (rule, way_out) = check_third_party(from, package, is_dev)?;
+            let (rule, way_out) = check_third_party_package(from, package, is_dev)?;
             (package, rule, way_out)
         }
     };
@@ -105,7 +105,7 @@ fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
     ))
 }
 
-fn check_third_party(from: &Row, package: &str, is_dev: bool) -> Option<(String, &'static str)> {
+fn check_third_party_package(from: &LayerRow, package: &str, is_dev: bool) -> Option<(String, &'static str)> {
     let folder = from.folder;
     let mut banned = BANNED.iter().filter(|it| it.folder == folder && !is_dev);
     if let Some(ban) = banned.find(|it| it.packages.contains(&package)) {

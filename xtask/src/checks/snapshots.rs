@@ -27,7 +27,7 @@ pub(crate) fn run(action: Action) -> Result<()> {
         }
         Action::Accept => {
             test::run_with_insta_update("always")?;
-            for pending in pending()? {
+            for pending in list_pending_snapshots()? {
                 fs::remove_file(&pending)?;
             }
             println!("Accepted. Review the changes: git diff -- '*.snap'");
@@ -39,17 +39,17 @@ pub(crate) fn run(action: Action) -> Result<()> {
 /// Fails if a snapshot is pending or is not used by any test. Reads the list of used snapshots,
 /// which a run of all tests writes.
 pub(crate) fn check_files() -> Result<()> {
-    let notes = test::snapshot_references();
+    let notes = test::snapshot_references_path();
     let asked_for = fs::read_to_string(&notes).with_context(|| {
         format!(
             "failed to read {}, which `cargo xtask test` writes",
             notes.display()
         )
     })?;
-    let referenced: BTreeSet<PathBuf> = asked_for.lines().filter_map(canonical).collect();
-    let stored = files::ending_with(&process::root().join("crates"), ".snap")?;
-    let orphans = orphans(&stored, &referenced);
-    let pending = pending()?;
+    let referenced: BTreeSet<PathBuf> = asked_for.lines().filter_map(canonical_path).collect();
+    let stored = files::find_files_by_ending(&process::root().join("crates"), ".snap")?;
+    let orphans = find_unused_snapshots(&stored, &referenced);
+    let pending = list_pending_snapshots()?;
 
     println!(
         "{} snapshots, {} pending, {} orphaned",
@@ -58,10 +58,10 @@ pub(crate) fn check_files() -> Result<()> {
         orphans.len()
     );
     for file in &pending {
-        eprintln!("pending (accept or delete): {}", relative(file));
+        eprintln!("pending (accept or delete): {}", relative_path(file));
     }
     for file in &orphans {
-        eprintln!("orphaned (not used by any test): {}", relative(file));
+        eprintln!("orphaned (not used by any test): {}", relative_path(file));
     }
     if !pending.is_empty() || !orphans.is_empty() {
         bail!(
@@ -72,16 +72,16 @@ pub(crate) fn check_files() -> Result<()> {
     Ok(())
 }
 
-fn pending() -> Result<Vec<PathBuf>> {
-    files::ending_with(&process::root().join("crates"), ".snap.new")
+fn list_pending_snapshots() -> Result<Vec<PathBuf>> {
+    files::find_files_by_ending(&process::root().join("crates"), ".snap.new")
 }
 
 /// Returns the snapshots that no test used in the last run of all tests. Ignores the snapshots of
 /// tests with `peer_` in their name, which run only with `--peers`.
-fn orphans(stored: &[PathBuf], referenced: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+fn find_unused_snapshots(stored: &[PathBuf], referenced: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let is_orphan = |file: &&PathBuf| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let known = canonical(file).is_some_and(|path| referenced.contains(&path));
+        let known = canonical_path(file).is_some_and(|path| referenced.contains(&path));
         !known && !name.contains("peer_")
     };
     stored.iter().filter(is_orphan).cloned().collect()
@@ -89,11 +89,11 @@ fn orphans(stored: &[PathBuf], referenced: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
 
 /// Returns the canonical form of a path. The list that insta writes contains paths such as
 /// `src/../tests/snapshots/x.snap`.
-fn canonical(path: impl AsRef<Path>) -> Option<PathBuf> {
+fn canonical_path(path: impl AsRef<Path>) -> Option<PathBuf> {
     fs::canonicalize(path).ok()
 }
 
-fn relative(path: &Path) -> String {
+fn relative_path(path: &Path) -> String {
     let inside = path.strip_prefix(process::root()).unwrap_or(path);
     inside.display().to_string()
 }
@@ -112,7 +112,7 @@ mod tests {
         };
         let stored = [file("a.snap"), file("b.snap"), file("t__peer_c.snap")];
         let referenced = [folder.path().join("./a.snap")];
-        let referenced = referenced.iter().filter_map(canonical).collect();
-        assert_eq!(orphans(&stored, &referenced), [stored[1].clone()]);
+        let referenced = referenced.iter().filter_map(canonical_path).collect();
+        assert_eq!(find_unused_snapshots(&stored, &referenced), [stored[1].clone()]);
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::files;
-use language::Idioms;
+use language::IdiomFinder;
 use named_tests::NamedTests;
 use workspace::Workspace;
 
@@ -49,16 +49,16 @@ struct Problem {
 
 /// Checks every file of the repository. `list` also prints the lines with an idiom.
 pub(crate) fn run(list: bool) -> Result<()> {
-    let ours = files::ours()?;
+    let ours = files::list_repository_files()?;
     let mut problems = Vec::new();
     let mut named_tests = NamedTests::default();
     let mut workspace = Workspace::default();
-    let idioms = Idioms::new()?;
+    let idioms = IdiomFinder::new()?;
     for file in &ours {
-        let Some(text) = files::text(file)? else {
+        let Some(text) = files::read_text(file)? else {
             continue;
         };
-        let found = check(file, &text);
+        let found = check_file(file, &text);
         problems.extend(found.into_iter().map(|problem| (file.clone(), problem)));
         if files::is_rust(file) {
             named_tests.add_defined_names(file, &text);
@@ -89,19 +89,19 @@ pub(crate) fn run(list: bool) -> Result<()> {
 }
 
 /// Checks all rules for single files. `file` is the path relative to the repository, with `/`.
-fn check(file: &str, text: &str) -> Vec<Problem> {
-    let mut problems = traces_of_a_machine(text);
+fn check_file(file: &str, text: &str) -> Vec<Problem> {
+    let mut problems = find_machine_specific_text(text);
     if files::is_rust(file) {
-        problems.extend(too_long(text));
-        problems.extend(dumping_ground(file));
-        problems.extend(unfinished(text));
-        problems.extend(real_waiting(file, text));
+        problems.extend(check_file_length(text));
+        problems.extend(check_file_name(file));
+        problems.extend(find_unfinished_marks(text));
+        problems.extend(find_sleeps_in_tests(file, text));
     }
     let place: Vec<&str> = file.split('/').collect();
     match place[..] {
-        ["Cargo.toml"] => problems.extend(dependencies_without_reason(text)),
-        ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"] => problems.extend(own_lints(text)),
-        ["crates", _, "src", "lib.rs"] => problems.extend(undocumented(text)),
+        ["Cargo.toml"] => problems.extend(find_dependencies_without_reason(text)),
+        ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"] => problems.extend(check_workspace_lints(text)),
+        ["crates", _, "src", "lib.rs"] => problems.extend(check_missing_docs_lint(text)),
         _ => {}
     }
     problems
@@ -113,34 +113,26 @@ fn problem(line: usize, message: impl Into<String>) -> Problem {
 }
 
 /// Returns the lines of a text with their numbers, starting at 1.
-fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(at, line)| (at + 1, line))
 }
 
-fn too_long(text: &str) -> Option<Problem> {
+fn check_file_length(text: &str) -> Option<Problem> {
     let lines = text.lines().count();
-    (lines > MAX_LINES).then(|| {
-        problem(
-            lines,
-            format!("{lines} lines, more than {MAX_LINES}: split by topic"),
-        )
-    })
+    let message = format!("{lines} lines, more than {MAX_LINES}: split by topic");
+    (lines > MAX_LINES).then(|| problem(lines, message))
 }
 
-fn dumping_ground(file: &str) -> Option<Problem> {
+fn check_file_name(file: &str) -> Option<Problem> {
     let stem = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs"))?;
     let name = stem.rsplit('/').next()?;
-    DUMPING_GROUNDS.contains(&name).then(|| {
-        problem(
-            0,
-            format!("`{name}` has no topic: name the file after its topic"),
-        )
-    })
+    let message = format!("`{name}` has no topic: name the file after its topic");
+    DUMPING_GROUNDS.contains(&name).then(|| problem(0, message))
 }
 
-fn unfinished(text: &str) -> Vec<Problem> {
+fn find_unfinished_marks(text: &str) -> Vec<Problem> {
     let is_part_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    let marks = numbered(text).filter_map(|(at, line)| {
+    let marks = numbered_lines(text).filter_map(|(at, line)| {
         let mut words = line.split(|c| !is_part_of_word(c));
         Some((at, words.find(|word| UNFINISHED.contains(word))?))
     });
@@ -151,11 +143,11 @@ fn unfinished(text: &str) -> Vec<Problem> {
 
 /// Finds calls of `sleep` in tests. Tests that wait for real time are slow, and fail on a busy
 /// machine.
-fn real_waiting(file: &str, text: &str) -> Vec<Problem> {
+fn find_sleeps_in_tests(file: &str, text: &str) -> Vec<Problem> {
     let mut in_tests = file.contains("/tests/") || file.ends_with("tests.rs");
     let mut problems = Vec::new();
     let mut before = ["", ""];
-    for (at, line) in numbered(text) {
+    for (at, line) in numbered_lines(text) {
         let code = line.trim();
         // An inline test module is the last item of its file, so all following lines are tests.
         if before[1] == "#[cfg(test)]" && code.starts_with("mod ") && code.ends_with('{') {
@@ -182,9 +174,9 @@ fn calls_sleep(code: &str) -> bool {
 }
 
 /// Finds paths and package registries of the developer's machine, which other machines do not have.
-fn traces_of_a_machine(text: &str) -> Vec<Problem> {
+fn find_machine_specific_text(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (at, line) in numbered(text) {
+    for (at, line) in numbered_lines(text) {
         // A match that follows one of these characters is the middle of a longer path and is
         // allowed.
         let inside_a_path = |c: char| c.is_alphanumeric() || "_.-~*}]>".contains(c);
@@ -196,17 +188,15 @@ fn traces_of_a_machine(text: &str) -> Vec<Problem> {
         }
         for host in REGISTRY_HOSTS {
             if line.contains(host) {
-                problems.push(problem(
-                    at,
-                    format!("`{host}`: name packages, not registry hosts"),
-                ));
+                let message = format!("`{host}`: name packages, not registry hosts");
+                problems.push(problem(at, message));
             }
         }
     }
     problems
 }
 
-fn own_lints(text: &str) -> Option<Problem> {
+fn check_workspace_lints(text: &str) -> Option<Problem> {
     let mut in_lints = false;
     for line in text.lines().map(str::trim) {
         let line: String = line.split_whitespace().collect();
@@ -217,30 +207,23 @@ fn own_lints(text: &str) -> Option<Problem> {
             return None;
         }
     }
-    Some(problem(
-        0,
-        "inherit the workspace lints: `[lints]` with `workspace = true`",
-    ))
+    let message = "inherit the workspace lints: `[lints]` with `workspace = true`";
+    Some(problem(0, message))
 }
 
-fn undocumented(text: &str) -> Option<Problem> {
-    let denied = text
-        .lines()
-        .any(|line| line.trim() == "#![deny(missing_docs)]");
-    (!denied).then(|| {
-        problem(
-            0,
-            "a library must have `#![deny(missing_docs)]` in its lib.rs",
-        )
-    })
+fn check_missing_docs_lint(text: &str) -> Option<Problem> {
+    let mut lines = text.lines().map(str::trim);
+    let is_denied = lines.any(|line| line == "#![deny(missing_docs)]");
+    let message = "a library must have `#![deny(missing_docs)]` in its lib.rs";
+    (!is_denied).then(|| problem(0, message))
 }
 
 /// Finds third-party dependencies without a comment that states their reason. The comment is above
 /// the line of the dependency, or above its group of lines. Empty lines separate groups.
-fn dependencies_without_reason(text: &str) -> Vec<Problem> {
+fn find_dependencies_without_reason(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (mut in_section, mut has_reason) = (false, false);
-    for (at, line) in numbered(text) {
+    for (at, line) in numbered_lines(text) {
         let line = line.trim();
         if line.starts_with('[') {
             in_section = line == "[workspace.dependencies]";
@@ -253,10 +236,8 @@ fn dependencies_without_reason(text: &str) -> Vec<Problem> {
             // A line without `=` continues the list of the line before and is not a dependency.
             if let Some((name, _)) = line.split_once('=') {
                 let name = name.trim();
-                problems.push(problem(
-                    at,
-                    format!("`{name}` needs a comment above it that states the reason"),
-                ));
+                let message = format!("`{name}` needs a comment above it that states the reason");
+                problems.push(problem(at, message));
             }
         }
     }

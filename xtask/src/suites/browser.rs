@@ -52,13 +52,13 @@ pub(crate) struct Args {
 
 /// Returns whether the software that the tests need is installed: npm and Chromium.
 pub(crate) fn can_run() -> bool {
-    npm_works() && chromium().is_ok()
+    npm_works() && find_chromium().is_ok()
 }
 
 /// Runs the tests of the page.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut tests = script()?;
-    tests.env("SWITCHBOARD_REPORT_PAGE", test::example("page"));
+    let mut tests = node_command()?;
+    tests.env("SWITCHBOARD_REPORT_PAGE", test::example_path("page"));
     tests.env("SWITCHBOARD_CLIENT_PACKAGES", clients::install_javascript()?);
     tests.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]);
     if let Some(pattern) = &args.only {
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 pub(crate) fn pictures() -> Result<()> {
     let folder = process::root().join("docs/pictures");
     fs::create_dir_all(&folder)?;
-    let mut script = script()?;
+    let mut script = node_command()?;
     script.arg(format!("{SCRIPTS}/pictures.mjs")).arg(folder);
     process::run(&mut script)
 }
@@ -97,8 +97,8 @@ pub(crate) fn vendor() -> Result<()> {
 
 /// Returns the command `node` with the paths that the scripts need in its environment: the program,
 /// the npm packages and the browser.
-fn script() -> Result<std::process::Command> {
-    let chromium = chromium()?;
+fn node_command() -> Result<std::process::Command> {
+    let chromium = find_chromium()?;
     let folder = process::target_dir().join("browser");
     install_npm(&folder, PACKAGES, Scripts::Ignore)?;
     let program = Server::program()?;
@@ -109,7 +109,7 @@ fn script() -> Result<std::process::Command> {
     Ok(node)
 }
 
-fn chromium() -> Result<PathBuf> {
+fn find_chromium() -> Result<PathBuf> {
     if let Some(named) = env::var_os("CHROMIUM") {
         return Ok(PathBuf::from(named));
     }

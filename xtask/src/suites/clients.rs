@@ -10,10 +10,10 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::served::{self, Server};
-use crate::packages::{self, requirements};
+use crate::packages;
 use crate::process;
 
 /// Folder of the tests, relative to the repository.
@@ -22,7 +22,8 @@ const TESTS: &str = "crates/server/clients";
 /// Installs missing packages, starts the servers and runs the tests.
 pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("clients");
-    let python = install_python(&folder)?;
+    let requirements = process::root().join(TESTS).join("python/requirements.txt");
+    let python = packages::install_requirements(&folder.join("python"), &requirements)?;
     let javascript = install_javascript()?;
     let program = Server::program()?;
     // Reserves a port for the scripted model until the servers have chosen their ports. The tests
@@ -51,14 +52,6 @@ pub(crate) fn run() -> Result<()> {
     tests.arg("--test").current_dir(javascript);
     with_servers(&mut tests);
     process::run(&mut tests)
-}
-
-/// Creates the virtual environment and returns its interpreter.
-fn install_python(folder: &Path) -> Result<PathBuf> {
-    let list = process::root().join(TESTS).join("python/requirements.txt");
-    let text =
-        fs::read_to_string(&list).with_context(|| format!("failed to read {}", list.display()))?;
-    packages::install_python(&folder.join("python"), &requirements(&text))
 }
 
 /// Installs the packages and copies the tests beside them, so that Node.js resolves their imports.
@@ -93,7 +86,7 @@ mod tests {
     fn every_version_is_exact() {
         let folder = process::root().join(TESTS);
         let python = fs::read_to_string(folder.join("python/requirements.txt")).unwrap();
-        let packages = requirements(&python);
+        let packages = packages::requirements(&python);
         for wanted in ["openai", "anthropic"] {
             assert!(
                 packages

@@ -26,13 +26,13 @@ const SUITES: [(&str, &str); 2] = [("2025-11-25", "0.1.16"), ("2026-07-28", "0.2
 
 pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("conformance");
-    let node = installed(&folder.join("node"), NODE)?.join("bin/node");
-    let client = client()?;
+    let node = install_package(&folder.join("node"), NODE)?.join("bin/node");
+    let client = build_client()?;
     let mut table = "| protocol | suite | result |\n|---|---|---|\n".to_owned();
     let mut failures = Vec::new();
     for (specification, version) in SUITES {
         let expected = expected_failures(specification)?;
-        let package = installed(&folder.join(version), (PACKAGE, version))?;
+        let package = install_package(&folder.join(version), (PACKAGE, version))?;
         let results = folder.join("results").join(specification);
         if results.exists() {
             fs::remove_dir_all(&results)?;
@@ -77,9 +77,9 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// Builds the client and returns its path.
-fn client() -> Result<PathBuf> {
-    test::build()?;
-    let client = test::example("conformance");
+fn build_client() -> Result<PathBuf> {
+    test::build_programs()?;
+    let client = test::example_path("conformance");
     // The suite splits the command at its spaces.
     if client.to_string_lossy().contains(' ') {
         bail!(
@@ -97,7 +97,7 @@ fn expected_failures(specification: &str) -> Result<PathBuf> {
         .join(format!("expected-failures-{specification}.yaml"));
     let text =
         fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-    match unexplained(&text) {
+    match find_item_without_reason(&text) {
         Some(entry) => bail!(
             "{}: add a comment above `{entry}` that states why it fails",
             file.display()
@@ -107,7 +107,7 @@ fn expected_failures(specification: &str) -> Result<PathBuf> {
 }
 
 /// Returns the first item of a YAML list that has no comment on the line above it.
-fn unexplained(yaml: &str) -> Option<&str> {
+fn find_item_without_reason(yaml: &str) -> Option<&str> {
     let mut above = "";
     for line in yaml.lines().map(str::trim) {
         if line.starts_with("- ") && !above.starts_with('#') {
@@ -119,7 +119,7 @@ fn unexplained(yaml: &str) -> Option<&str> {
 }
 
 /// Installs an npm package, and returns its folder.
-fn installed(prefix: &Path, package: NpmPackage<'_>) -> Result<PathBuf> {
+fn install_package(prefix: &Path, package: NpmPackage<'_>) -> Result<PathBuf> {
     install_npm(prefix, &[package], Scripts::Run)?;
     Ok(prefix.join("node_modules").join(package.0))
 }
@@ -132,9 +132,9 @@ mod tests {
     fn every_expected_failure_is_explained() {
         let explained =
             "# All of them.\nclient:\n  # It is not done because …\n  - a\n  # Nor this.\n  - b\n";
-        assert_eq!(unexplained(explained), None);
-        assert_eq!(unexplained("client: []\n"), None);
+        assert_eq!(find_item_without_reason(explained), None);
+        assert_eq!(find_item_without_reason("client: []\n"), None);
         let not = "client:\n  # It is not done because …\n  - a\n  - b:check\n";
-        assert_eq!(unexplained(not), Some("- b:check"));
+        assert_eq!(find_item_without_reason(not), Some("- b:check"));
     }
 }

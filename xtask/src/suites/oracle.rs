@@ -11,7 +11,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::packages::{self, install_python};
+use crate::packages::install_requirements;
 use crate::{files, process};
 
 /// The API formats whose request bodies are checked. `validate_request.py` uses the same names.
@@ -40,7 +40,8 @@ pub(crate) fn run() -> Result<()> {
             WIRES.join(", ")
         );
     }
-    let python = environment()?;
+    let folder = process::target_dir().join("oracle-venv");
+    let python = install_requirements(&folder, &own_folder().join("requirements.txt"))?;
     let mut invalid = Vec::new();
     println!("| wire | requests | invalid |\n|---|---:|---:|");
     for wire in WIRES {
@@ -64,7 +65,7 @@ pub(crate) fn run() -> Result<()> {
 
 fn golden_requests(folder: &Path) -> Result<Vec<Golden>> {
     let mut golden = Vec::new();
-    for file in files::ending_with(folder, ".snap")? {
+    for file in files::find_files_by_ending(folder, ".snap")? {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let Some((wire, fixture)) = wire_and_fixture(&stem) else {
             continue;
@@ -145,10 +146,8 @@ fn verdict_problem(golden: &Golden, verdict: &str) -> Result<Option<String>> {
     if verdict["valid"] == Value::Bool(true) {
         return Ok(None);
     }
-    let errors: Vec<&str> = verdict["errors"]
-        .as_array()
-        .map(|errors| errors.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
+    let errors = verdict["errors"].as_array().into_iter().flatten();
+    let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
     let Golden { wire, fixture, .. } = golden;
     Ok(Some(format!(
         "{wire}, fixture {fixture}:\n  {}",
@@ -158,14 +157,6 @@ fn verdict_problem(golden: &Golden, verdict: &str) -> Result<Option<String>> {
 
 fn own_folder() -> PathBuf {
     process::root().join("xtask/oracle")
-}
-
-/// Installs the pinned SDKs, one requirement per line, and returns the interpreter.
-fn environment() -> Result<PathBuf> {
-    let requirements = own_folder().join("requirements.txt");
-    let requirements = fs::read_to_string(requirements)?;
-    let folder = process::target_dir().join("oracle-venv");
-    install_python(&folder, &packages::requirements(&requirements))
 }
 
 #[cfg(test)]

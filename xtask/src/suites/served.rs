@@ -42,7 +42,7 @@ impl Server {
             return fs::canonicalize(&named)
                 .with_context(|| format!("{PROGRAM} is set to {}", Path::new(&named).display()));
         }
-        test::build()?;
+        test::build_programs()?;
         let name = format!("switchboard{}", env::consts::EXE_SUFFIX);
         Ok(process::target_dir().join("debug").join(name))
     }

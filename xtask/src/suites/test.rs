@@ -25,11 +25,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let runner = Runner::found();
+    let runner = Runner::find_runner();
     if args.arguments.is_empty() {
         run_all_tests(runner)?;
     } else {
-        process::run(runner.all().args(&args.arguments))?;
+        process::run(runner.all_tests().args(&args.arguments))?;
     }
     if args.peers {
         peers::run(runner)?;
@@ -39,10 +39,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Runs all tests and then all doc tests.
 fn run_all_tests(runner: Runner) -> Result<()> {
-    let mut tests = runner.all();
+    let mut tests = runner.all_tests();
     record_snapshot_references(&mut tests)?;
     process::run(&mut tests)?;
-    process::run(Runner::Cargo.all().arg("--doc"))?;
+    process::run(Runner::Cargo.all_tests().arg("--doc"))?;
     postgres::print_note();
     Ok(())
 }
@@ -50,7 +50,7 @@ fn run_all_tests(runner: Runner) -> Result<()> {
 /// Runs all tests except the doc tests. Continues after a failed test. `insta_update` is the value
 /// of the variable `INSTA_UPDATE`, which controls how insta handles snapshots that differ.
 pub(crate) fn run_with_insta_update(insta_update: impl AsRef<OsStr>) -> Result<()> {
-    let mut tests = Runner::found().all();
+    let mut tests = Runner::find_runner().all_tests();
     record_snapshot_references(&mut tests)?;
     process::run(
         tests
@@ -61,12 +61,12 @@ pub(crate) fn run_with_insta_update(insta_update: impl AsRef<OsStr>) -> Result<(
 
 /// Returns the path of the file in which insta lists the snapshots that the last run of all tests
 /// used.
-pub(crate) fn snapshot_references() -> PathBuf {
+pub(crate) fn snapshot_references_path() -> PathBuf {
     process::target_dir().join("snapshots/references.txt")
 }
 
 fn record_snapshot_references(tests: &mut Command) -> Result<()> {
-    let file = snapshot_references();
+    let file = snapshot_references_path();
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -86,8 +86,8 @@ pub(crate) enum Runner {
 }
 
 impl Runner {
-    pub(crate) fn found() -> Self {
-        if process::works(&mut process::cargo(["nextest", "--version"])) {
+    pub(crate) fn find_runner() -> Self {
+        if process::succeeds(&mut process::cargo(["nextest", "--version"])) {
             Self::Nextest
         } else {
             eprintln!("cargo-nextest is not installed: the tests run with `cargo test`");
@@ -97,7 +97,7 @@ impl Runner {
 
     /// Returns the command that runs all tests of libraries, programs and `tests/` folders. It has
     /// no option such as `--tests`, because cargo then would not build the examples.
-    fn all(self) -> Command {
+    fn all_tests(self) -> Command {
         match self {
             Self::Nextest => {
                 process::cargo(["nextest", "run", "--workspace", "--features", FEATURES])
@@ -107,8 +107,8 @@ impl Runner {
     }
 
     /// Returns the command that runs only the ignored tests whose names contain `part`.
-    pub(crate) fn ignored(self, part: &str) -> Command {
-        let mut command = self.all();
+    pub(crate) fn ignored_tests(self, part: &str) -> Command {
+        let mut command = self.all_tests();
         match self {
             Self::Nextest => command
                 .args(["--run-ignored", "ignored-only", "--no-tests", "fail", "-E"])
@@ -121,14 +121,14 @@ impl Runner {
 
 /// Builds the program and the examples that the suites use. The options equal those of the tests,
 /// so that nothing is compiled twice.
-pub(super) fn build() -> Result<()> {
+pub(super) fn build_programs() -> Result<()> {
     let mut build = process::cargo(["build", "--workspace", "--features", FEATURES]);
     build.args(["--bin", "switchboard"]);
     process::run(build.args(["--example", "page", "--example", "conformance"]))
 }
 
 /// Returns the path of a built example.
-pub(super) fn example(name: &str) -> PathBuf {
+pub(super) fn example_path(name: &str) -> PathBuf {
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     process::target_dir().join("debug/examples").join(name)
 }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn ignored_tests_are_chosen_by_name() {
         assert_eq!(
-            arguments(&Runner::Nextest.ignored("peer_"))[5..],
+            arguments(&Runner::Nextest.ignored_tests("peer_"))[5..],
             [
                 "--run-ignored",
                 "ignored-only",
@@ -155,7 +155,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            arguments(&Runner::Cargo.ignored("peer_")),
+            arguments(&Runner::Cargo.ignored_tests("peer_")),
             [
                 "test",
                 "--workspace",

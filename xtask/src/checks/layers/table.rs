@@ -3,7 +3,7 @@
 
 /// A crate of the workspace with the crates that it may depend on.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct LayerRow {
     /// Folder of the crate, relative to `crates/` or, for `xtask`, to the repository.
     pub(super) folder: &'static str,
     /// Name of the crate's layer in docs/architecture.md.
@@ -15,7 +15,7 @@ pub(super) struct Row {
 
 /// Third-party packages that only some crates of the workspace may depend on.
 #[derive(Debug)]
-pub(super) struct Confined {
+pub(super) struct ConfinedPackages {
     pub(super) packages: &'static [&'static str],
     /// Folders of the crates that may use the packages. A `*` at the end matches any suffix.
     pub(super) to: &'static [&'static str],
@@ -26,7 +26,7 @@ pub(super) struct Confined {
 
 /// Third-party packages that a crate of the workspace must not depend on.
 #[derive(Debug)]
-pub(super) struct Banned {
+pub(super) struct BannedPackages {
     pub(super) folder: &'static str,
     pub(super) packages: &'static [&'static str],
     pub(super) why: &'static str,
@@ -35,20 +35,20 @@ pub(super) struct Banned {
 /// Folder of the crate with test tools. Other crates may use it only in dev-dependencies.
 pub(super) const TESTKIT: &str = "testkit";
 
-const fn row(folder: &'static str, layer: &'static str, may_use: &'static [&'static str]) -> Row {
-    Row {
+const fn row(folder: &'static str, layer: &'static str, may_use: &'static [&'static str]) -> LayerRow {
+    LayerRow {
         folder,
         layer,
         may_use,
     }
 }
 
-const fn provider(folder: &'static str) -> Row {
+const fn provider(folder: &'static str) -> LayerRow {
     row(folder, "2 adapters", &["domain", "providers-common"])
 }
 
 /// The rows of the layer table, one for each crate of the workspace.
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[LayerRow] = &[
     row("domain", "0 domain", &[]),
     row("orchestration", "1 application core", &["domain"]),
     row("evals", "1b on the core", &["domain", "orchestration"]),
@@ -85,8 +85,8 @@ pub(super) const ROWS: &[Row] = &[
     row("xtask", "beside", &[]),
 ];
 
-pub(super) const CONFINED: &[Confined] = &[
-    Confined {
+pub(super) const CONFINED: &[ConfinedPackages] = &[
+    ConfinedPackages {
         packages: &["rmcp", "rmcp-macros"],
         to: &["mcp-client", "mcp-servers"],
         // The baseline of `cargo xtask bench turn` is an example of `app` that uses rmcp directly.
@@ -94,7 +94,7 @@ pub(super) const CONFINED: &[Confined] = &[
         why: "the types of the MCP SDK change with each version; other crates use the `ToolHost` \
               port",
     },
-    Confined {
+    ConfinedPackages {
         packages: &["reqwest", "reqwest-middleware", "reqwest-retry"],
         // mcp-client passes a reqwest client with its own proxies, time-outs and redirects to the
         // HTTP transport of rmcp. mcp-servers sends requests of the bundled server `bte` to a web
@@ -104,7 +104,7 @@ pub(super) const CONFINED: &[Confined] = &[
         to_tests_of: &["app"],
         why: "HTTP to a provider is behind the `ChatModel` port",
     },
-    Confined {
+    ConfinedPackages {
         packages: &[
             "sqlx",
             "sqlx-core",
@@ -119,7 +119,7 @@ pub(super) const CONFINED: &[Confined] = &[
         to_tests_of: &["app"],
         why: "SQL is behind the `SessionStore` port",
     },
-    Confined {
+    ConfinedPackages {
         packages: &["anyhow", "eyre", "color-eyre"],
         to: &["app", "xtask"],
         to_tests_of: &[],
@@ -127,7 +127,7 @@ pub(super) const CONFINED: &[Confined] = &[
     },
 ];
 
-pub(super) const BANNED: &[Banned] = &[Banned {
+pub(super) const BANNED: &[BannedPackages] = &[BannedPackages {
     folder: "domain",
     packages: &[
         "tokio",

@@ -7,10 +7,10 @@ fn thirteen_entries_are_too_many() {
     // These belong to entries that are there, or do not count.
     files.push("topic/a/part.rs".to_owned());
     files.push("topic/b_tests.rs".to_owned());
-    assert!(crowded(files.iter().map(String::as_str)).is_empty());
+    assert!(find_crowded_folders(files.iter().map(String::as_str)).is_empty());
     files.push("topic/m/mod.rs".to_owned());
     assert_eq!(
-        crowded(files.iter().map(String::as_str)),
+        find_crowded_folders(files.iter().map(String::as_str)),
         [("topic/".to_owned(), 13)]
     );
 }

@@ -21,11 +21,11 @@ const MAX_REEXPORTS: usize = 16;
 pub(super) type Sources = BTreeMap<String, syn::File>;
 
 /// The files that each file imports.
-type Arrows = BTreeMap<String, BTreeSet<String>>;
+type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns the cycles whose files are in different folders, each as its sorted files.
-pub(super) fn cycles_across_folders(sources: &Sources) -> Vec<Vec<String>> {
-    let mut cycles = components(&arrows(sources));
+pub(super) fn find_cycles_across_folders(sources: &Sources) -> Vec<Vec<String>> {
+    let mut cycles = find_cycles(&find_imports(sources));
     cycles.retain(|files| {
         let folders: BTreeSet<_> = files.iter().map(|file| folder(file, sources)).collect();
         folders.len() > 1
@@ -34,13 +34,13 @@ pub(super) fn cycles_across_folders(sources: &Sources) -> Vec<Vec<String>> {
 }
 
 /// Returns the cycles between the folders directly in `src/`. Ignores files directly in `src/`.
-pub(super) fn cycles_of_folders(sources: &Sources) -> Vec<Vec<String>> {
+pub(super) fn find_cycles_of_folders(sources: &Sources) -> Vec<Vec<String>> {
     let top_folder = |file: &String| {
         let folder = folder(file, sources);
         Some(folder.split_once('/')?.0.to_owned())
     };
-    let mut between = Arrows::new();
-    for (file, targets) in arrows(sources) {
+    let mut between = Imports::new();
+    for (file, targets) in find_imports(sources) {
         let Some(from) = top_folder(&file) else {
             continue;
         };
@@ -48,7 +48,7 @@ pub(super) fn cycles_of_folders(sources: &Sources) -> Vec<Vec<String>> {
         let others = others.filter(|target| *target != from).collect::<Vec<_>>();
         between.entry(from).or_default().extend(others);
     }
-    components(&between)
+    find_cycles(&between)
 }
 
 /// Returns the folder of a file. The file `x.rs` belongs to the folder `x/` if this folder exists.
@@ -62,7 +62,7 @@ fn folder(file: &str, sources: &Sources) -> String {
 }
 
 /// Returns the files that each file imports.
-fn arrows(sources: &Sources) -> Arrows {
+fn find_imports(sources: &Sources) -> Imports {
     let files = sources
         .keys()
         .map(|file| (module_path(file), file.as_str()));
@@ -70,7 +70,7 @@ fn arrows(sources: &Sources) -> Arrows {
     let mut names = BTreeMap::new();
     let mut used = Vec::new();
     for (file, parsed) in sources {
-        let mut collector = Collector {
+        let mut collector = PathCollector {
             files: &files,
             module: module_path(file),
             names: &mut names,
@@ -81,11 +81,11 @@ fn arrows(sources: &Sources) -> Arrows {
     }
     let targets = |file: &String, paths: Vec<String>| {
         let targets = paths.into_iter();
-        let targets = targets.filter_map(|path| defining_file(path, &files, &names));
+        let targets = targets.filter_map(|path| find_defining_file(path, &files, &names));
         targets.filter(|target| target != file).collect()
     };
-    let arrows = used.into_iter();
-    arrows
+    let imports = used.into_iter();
+    imports
         .map(|(file, paths)| (file.clone(), targets(file, paths)))
         .collect()
 }
@@ -103,7 +103,7 @@ fn module_path(file: &str) -> String {
 
 /// Returns the file that defines the item with the absolute path `path`. `names` contains the
 /// targets of re-exports.
-fn defining_file(
+fn find_defining_file(
     mut path: String,
     files: &BTreeMap<String, &str>,
     names: &BTreeMap<String, String>,
@@ -111,7 +111,7 @@ fn defining_file(
     for _ in 0..MAX_REEXPORTS {
         let mut module = path.as_str();
         while !module.is_empty() && !files.contains_key(module) {
-            module = parent(module);
+            module = parent_path(module);
         }
         // Splits the path after the first name inside the module: the path of that name, and the
         // rest.
@@ -126,11 +126,11 @@ fn defining_file(
     None
 }
 
-fn parent(path: &str) -> &str {
+fn parent_path(path: &str) -> &str {
     path.rsplit_once("::").map_or("", |(parent, _)| parent)
 }
 
-fn join(module: &str, name: &str) -> String {
+fn join_path(module: &str, name: &str) -> String {
     match module {
         "" => name.to_owned(),
         module => format!("{module}::{name}"),
@@ -138,7 +138,7 @@ fn join(module: &str, name: &str) -> String {
 }
 
 /// Visitor that collects the paths in one file.
-struct Collector<'a> {
+struct PathCollector<'a> {
     /// The file of each module.
     files: &'a BTreeMap<String, &'a str>,
     /// The current module.
@@ -150,9 +150,9 @@ struct Collector<'a> {
     used: Vec<String>,
 }
 
-impl Collector<'_> {
+impl PathCollector<'_> {
     /// Returns the absolute path of a relative one, or `None` for other crates.
-    fn absolute(&self, path: &str) -> Option<String> {
+    fn absolute_path(&self, path: &str) -> Option<String> {
         let mut base = match path.split("::").next() {
             Some("crate") => "",
             Some("self" | "super") => self.module.as_str(),
@@ -161,16 +161,16 @@ impl Collector<'_> {
         let mut steps = path.split("::").peekable();
         while let Some(step) = steps.next_if(|it| matches!(*it, "crate" | "self" | "super")) {
             if step == "super" {
-                base = parent(base);
+                base = parent_path(base);
             }
         }
-        Some(steps.fold(base.to_owned(), |path, step| join(&path, step)))
+        Some(steps.fold(base.to_owned(), |path, step| join_path(&path, step)))
     }
 
     fn add_use(&mut self, tree: &syn::UseTree, prefix: &str, is_reexport: bool) {
         let (path, name) = match tree {
             syn::UseTree::Path(path) => {
-                let prefix = join(prefix, &path.ident.to_string());
+                let prefix = join_path(prefix, &path.ident.to_string());
                 return self.add_use(&path.tree, &prefix, is_reexport);
             }
             syn::UseTree::Group(group) => {
@@ -186,35 +186,35 @@ impl Collector<'_> {
             }
             syn::UseTree::Name(name) => {
                 let name = name.ident.to_string();
-                (join(prefix, &name), Some(name))
+                (join_path(prefix, &name), Some(name))
             }
             syn::UseTree::Rename(rename) => (
-                join(prefix, &rename.ident.to_string()),
+                join_path(prefix, &rename.ident.to_string()),
                 Some(rename.rename.to_string()),
             ),
         };
         // A path in a `use` declaration may be relative and start with a child module.
         let first = path.split("::").next().unwrap_or_default();
-        let is_child = self.files.contains_key(&join(&self.module, first));
-        let child = is_child.then(|| join(&self.module, &path));
-        let Some(path) = self.absolute(&path).or(child) else {
+        let is_child = self.files.contains_key(&join_path(&self.module, first));
+        let child = is_child.then(|| join_path(&self.module, &path));
+        let Some(path) = self.absolute_path(&path).or(child) else {
             return;
         };
         if !is_reexport {
             self.used.push(path.clone());
         }
         if let Some(name) = name {
-            self.names.insert(join(&self.module, &name), path);
+            self.names.insert(join_path(&self.module, &name), path);
         }
     }
 }
 
-impl<'ast> Visit<'ast> for Collector<'_> {
+impl<'ast> Visit<'ast> for PathCollector<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         match item {
             item if is_test_item(item) => {}
             syn::Item::Mod(child) => {
-                let module = join(&self.module, &child.ident.to_string());
+                let module = join_path(&self.module, &child.ident.to_string());
                 let outer = std::mem::replace(&mut self.module, module);
                 visit::visit_item_mod(self, child);
                 self.module = outer;
@@ -233,15 +233,15 @@ impl<'ast> Visit<'ast> for Collector<'_> {
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let steps = path.segments.iter().map(|step| step.ident.to_string());
         let text = steps.collect::<Vec<_>>().join("::");
-        self.used.extend(self.absolute(&text));
+        self.used.extend(self.absolute_path(&text));
         visit::visit_path(self, path);
     }
 }
 
 /// Returns the strongly connected components with more than one file, each sorted.
-fn components(arrows: &Arrows) -> Vec<Vec<String>> {
-    let targets_of = |file| (file, reachable_from(file, arrows));
-    let reachable: BTreeMap<&String, BTreeSet<&String>> = arrows.keys().map(targets_of).collect();
+fn find_cycles(imports: &Imports) -> Vec<Vec<String>> {
+    let targets_of = |file| (file, find_reachable_files(file, imports));
+    let reachable: BTreeMap<&String, BTreeSet<&String>> = imports.keys().map(targets_of).collect();
     let components = reachable.iter().map(|(file, targets)| {
         let is_back =
             |target: &&&String| reachable.get(*target).is_some_and(|it| it.contains(file));
@@ -253,11 +253,11 @@ fn components(arrows: &Arrows) -> Vec<Vec<String>> {
 }
 
 /// Returns all files that `file` imports, directly or through other files.
-fn reachable_from<'a>(file: &'a String, arrows: &'a Arrows) -> BTreeSet<&'a String> {
+fn find_reachable_files<'a>(file: &'a String, imports: &'a Imports) -> BTreeSet<&'a String> {
     let mut reached = BTreeSet::new();
     let mut open = vec![file];
     while let Some(next) = open.pop() {
-        let targets = arrows.get(next).into_iter().flatten();
+        let targets = imports.get(next).into_iter().flatten();
         open.extend(targets.filter(|target| reached.insert(*target)));
     }
     reached

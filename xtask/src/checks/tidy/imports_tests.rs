@@ -2,7 +2,7 @@ use super::*;
 
 fn cycles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let parse = |(name, text): &(&str, &str)| ((*name).to_owned(), syn::parse_file(text).unwrap());
-    cycles_across_folders(&files.iter().map(parse).collect())
+    find_cycles_across_folders(&files.iter().map(parse).collect())
 }
 
 const ROOT: (&str, &str) = (
@@ -91,5 +91,5 @@ fn folders_that_need_each_other_are_found_without_a_cycle_of_files() {
     assert!(cycles(&files).is_empty());
     let parse = |(name, text): &(&str, &str)| ((*name).to_owned(), syn::parse_file(text).unwrap());
     let sources: Sources = files.iter().map(parse).collect();
-    assert_eq!(cycles_of_folders(&sources), [["a", "b"]]);
+    assert_eq!(find_cycles_of_folders(&sources), [["a", "b"]]);
 }

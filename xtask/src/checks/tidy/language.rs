@@ -4,7 +4,7 @@ use anyhow::Result;
 use proc_macro2::{TokenStream, TokenTree};
 use regex::{Regex, RegexBuilder};
 
-use super::source::{Prose, flatten};
+use super::source::{Prose, flatten_tokens};
 use crate::files;
 
 #[cfg(test)]
@@ -21,49 +21,36 @@ const MIN_MESSAGE_WORDS: usize = 4;
 /// Regular expressions of phrases that comments and messages should avoid. See "Style" in
 /// CONTRIBUTING.md.
 const IDIOMS: &[&str] = &[
-    r"whoever",
-    r"nobody",
-    r"somebody",
-    r"whatever",
+    r"whoever|nobody|somebody|whatever",
     r"what (?:is|was|are|were|comes|came|it|they|has|had|a|the|stands)",
     r"(?:is|are|was) told",
     r"told (?:of|apart|at|as|by|to)",
     r"says? (?:so|what|that|which|nothing)",
-    r"goes? on",
-    r"gone on",
-    r"of which",
-    r"to which",
-    r"in which",
+    r"goes? on|gone on",
+    r"(?:of|to|in) which|in words",
     r"(?:is|are|was|were) no",
     r"had again",
+    r"may be had",
     r"(?:let|lets|letting) go",
     r"those (?:that|which|of|who)",
     r"that which",
     r"the one (?:that|which|who)",
-    r"may be had",
     r"comes? to",
     r"stands? (?:for|in|there|here|behind|before|beside)",
-    r"by itself",
-    r"at once",
+    r"by itself|at once|anew|heard",
     r"of (?:its|their) own",
     r"the same (?:way|for|as|where|with|if)",
-    r"in words",
     r"as it (?:is|was|stands|comes)",
     r"has (?:to be|its|been heard)",
-    r"heard",
     r"looks? (?:at|whether)",
-    r"taken for",
-    r"written down",
-    r"made anew",
-    r"anew",
-    r"left alone",
-    r"left out",
+    r"taken for|made anew",
+    r"left (?:alone|out)|written down",
 ];
 
 /// Finder of idioms in comments and messages.
-pub(super) struct Idioms(Regex);
+pub(super) struct IdiomFinder(Regex);
 
-impl Idioms {
+impl IdiomFinder {
     pub(super) fn new() -> Result<Self> {
         let pattern = format!(r"\b(?:{})\b", IDIOMS.join("|"));
         let regex = RegexBuilder::new(&pattern).case_insensitive(true).build()?;
@@ -71,13 +58,13 @@ impl Idioms {
     }
 
     /// Returns the number of idioms in comment lines.
-    pub(super) fn in_comments(&self, comments: &[Prose]) -> usize {
+    pub(super) fn count_in_comments(&self, comments: &[Prose]) -> usize {
         let counts = comments.iter().map(|it| self.0.find_iter(&it.text).count());
         counts.sum()
     }
 
     /// Returns the number of messages, and the number of messages with an idiom.
-    pub(super) fn in_messages(&self, strings: &[Prose]) -> (usize, usize) {
+    pub(super) fn count_in_messages(&self, strings: &[Prose]) -> (usize, usize) {
         let words = |it: &&Prose| it.text.split_whitespace().count();
         let messages = strings.iter().filter(|it| words(it) >= MIN_MESSAGE_WORDS);
         let with_idiom = messages.clone().filter(|it| self.0.is_match(&it.text));
@@ -85,7 +72,7 @@ impl Idioms {
     }
 
     /// Returns the lines with an idiom, for `lint --list`.
-    pub(super) fn lines<'a>(&self, prose: &'a [Prose]) -> impl Iterator<Item = &'a Prose> {
+    pub(super) fn find_lines<'a>(&self, prose: &'a [Prose]) -> impl Iterator<Item = &'a Prose> {
         prose.iter().filter(|prose| self.0.is_match(&prose.text))
     }
 }
@@ -127,10 +114,10 @@ const REPLACED_NAMES: &[(&str, &str)] = &[
 const REPLACED_PREFIXES: &[&str] = &["MOST_", "LONGEST_"];
 
 /// Returns the replaced identifiers that a file uses, each with its line and its replacement.
-pub(super) fn replaced_names(tokens: TokenStream) -> Vec<Prose> {
-    let names = flatten(tokens).into_iter().filter_map(|token| {
+pub(super) fn find_replaced_names(tokens: TokenStream) -> Vec<Prose> {
+    let names = flatten_tokens(tokens).into_iter().filter_map(|token| {
         let name = token.to_string();
-        let replacement = replacement(&name)?;
+        let replacement = find_replacement(&name)?;
         matches!(token, TokenTree::Ident(_)).then(|| Prose {
             line: token.span().start().line,
             text: format!("`{name}`: use `{replacement}`"),
@@ -141,7 +128,7 @@ pub(super) fn replaced_names(tokens: TokenStream) -> Vec<Prose> {
 
 /// Returns the name that replaces an outdated identifier, in any notation such as `let_go` or
 /// `LetGo`.
-fn replacement(name: &str) -> Option<&'static str> {
+fn find_replacement(name: &str) -> Option<&'static str> {
     if REPLACED_PREFIXES.iter().any(|it| name.starts_with(it)) {
         return Some("MAX_");
     }
@@ -154,7 +141,7 @@ fn replacement(name: &str) -> Option<&'static str> {
 
 /// Returns the numbers of the lines that are too wide. Skips inline tests. Also skips tables,
 /// links, code blocks of Markdown and lines with a long word, unless they are Rust comments.
-pub(super) fn wide_lines(file: &str, text: &str) -> Vec<usize> {
+pub(super) fn find_wide_lines(file: &str, text: &str) -> Vec<usize> {
     let is_markdown = files::is_markdown(file);
     let mut in_code = false;
     let mut wide = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Problem, numbered, problem};
+use super::{Problem, numbered_lines, problem};
 
 #[cfg(test)]
 #[path = "named_tests_tests.rs"]
@@ -28,7 +28,7 @@ impl NamedTests {
         if let Some(name) = module.and_then(|module| module.rsplit('/').next()) {
             self.defined.insert(name.to_owned());
         }
-        for (_, line) in numbered(text) {
+        for (_, line) in numbered_lines(text) {
             let code = line.trim();
             if code.starts_with("//") {
                 continue;
@@ -44,7 +44,7 @@ impl NamedTests {
     /// Adds the names of tests in the tables of a Markdown file.
     pub(super) fn add_table_names(&mut self, file: &str, text: &str) {
         let mut in_table = false;
-        for (at, line) in numbered(text) {
+        for (at, line) in numbered_lines(text) {
             let cells = line.trim().strip_prefix('|');
             let last = cells.and_then(|cells| cells.strip_suffix('|')?.rsplit('|').next());
             let Some(last) = last.map(str::trim) else {

@@ -9,9 +9,9 @@ fn one_is_one() {}
 
 fn missing(document: &str) -> Vec<(usize, String)> {
     let mut tests = NamedTests::default();
-    tests.document("docs/a.md", document);
-    tests.source("crates/a/tests/all_of_these/main.rs", SOURCE);
-    let missing = tests.missing().into_iter();
+    tests.add_table_names("docs/a.md", document);
+    tests.add_defined_names("crates/a/tests/all_of_these/main.rs", SOURCE);
+    let missing = tests.missing_tests().into_iter();
     missing
         .map(|(file, Problem { line, message })| {
             assert_eq!(file, "docs/a.md");

@@ -29,7 +29,7 @@ pub(super) fn is_test_file(file: &str) -> bool {
 }
 
 /// Returns the comment lines of a file, without its test items.
-pub(super) fn comments(text: &str, file: &syn::File) -> Vec<Prose> {
+pub(super) fn extract_comments(text: &str, file: &syn::File) -> Vec<Prose> {
     let tests = visit_items(file).tests;
     let lines = text.lines().zip(1..);
     let lines = lines.filter(|(line, _)| line.trim().starts_with("//"));
@@ -43,24 +43,24 @@ pub(super) fn comments(text: &str, file: &syn::File) -> Vec<Prose> {
 
 /// Returns the string literals of a parsed file, also those inside macro calls, without tests and
 /// doc comments.
-pub(super) fn strings(file: &syn::File) -> Vec<Prose> {
+pub(super) fn extract_strings(file: &syn::File) -> Vec<Prose> {
     visit_items(file).strings
 }
 
-fn visit_items(file: &syn::File) -> Items {
-    let mut items = Items::default();
+fn visit_items(file: &syn::File) -> ItemVisitor {
+    let mut items = ItemVisitor::default();
     items.visit_file(file);
     items
 }
 
 #[derive(Default)]
-struct Items {
+struct ItemVisitor {
     strings: Vec<Prose>,
     /// Line ranges of the items that are compiled only for tests.
     tests: Vec<RangeInclusive<usize>>,
 }
 
-impl<'ast> Visit<'ast> for Items {
+impl<'ast> Visit<'ast> for ItemVisitor {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         if is_test_item(item) {
             let span = item.span();
@@ -85,7 +85,7 @@ impl<'ast> Visit<'ast> for Items {
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        for token in flatten(call.tokens.clone()) {
+        for token in flatten_tokens(call.tokens.clone()) {
             let line = token.span().start().line;
             if let TokenTree::Literal(literal) = token
                 && let Ok(literal) = syn::parse_str::<syn::LitStr>(&literal.to_string())
@@ -98,9 +98,9 @@ impl<'ast> Visit<'ast> for Items {
 }
 
 /// Returns all tokens, with the contents of groups instead of the groups.
-pub(super) fn flatten(tokens: TokenStream) -> Vec<TokenTree> {
+pub(super) fn flatten_tokens(tokens: TokenStream) -> Vec<TokenTree> {
     let flat = tokens.into_iter().flat_map(|token| match token {
-        TokenTree::Group(group) => flatten(group.stream()),
+        TokenTree::Group(group) => flatten_tokens(group.stream()),
         token => vec![token],
     });
     flat.collect()

@@ -29,7 +29,7 @@ fn texts(prose: Vec<Prose>) -> Vec<String> {
 #[test]
 fn comments_of_tests_do_not_count() {
     assert_eq!(
-        texts(comments(FILE, &syn::parse_file(FILE).unwrap())),
+        texts(extract_comments(FILE, &syn::parse_file(FILE).unwrap())),
         [
             "//! Module doc.",
             "/// Item doc.",
@@ -43,14 +43,14 @@ fn comments_of_tests_do_not_count() {
 fn strings_in_macros_count_and_strings_of_tests_do_not() {
     let file = syn::parse_file(FILE).unwrap();
     assert_eq!(
-        texts(strings(&file)),
+        texts(extract_strings(&file)),
         [
             "a message of four words",
             "another message of words",
             "not a // comment in here"
         ]
     );
-    assert_eq!(strings(&file)[2].line, 8);
+    assert_eq!(extract_strings(&file)[2].line, 8);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 
-use super::folders::{MAX_ENTRIES, crowded};
-use super::imports::{Sources, cycles_across_folders, cycles_of_folders};
-use super::language::{Idioms, replaced_names, wide_lines};
-use super::source::{Prose, comments, is_test_file, strings};
+use super::folders::{MAX_ENTRIES, find_crowded_folders};
+use super::imports::{Sources, find_cycles_across_folders, find_cycles_of_folders};
+use super::language::{IdiomFinder, find_replaced_names, find_wide_lines};
+use super::source::{Prose, extract_comments, extract_strings, is_test_file};
 use super::{Problem, problem};
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ impl Workspace {
     }
 
     /// Adds a file with one of the extensions [`OTHER_ENDINGS`]. Skips other files.
-    pub(super) fn add_other(&mut self, file: &str, text: &str, idioms: &Idioms) {
+    pub(super) fn add_other(&mut self, file: &str, text: &str, idioms: &IdiomFinder) {
         let ending = file.rsplit('.').next().unwrap_or_default();
         let is_exception = OTHER_EXCEPTIONS.iter().any(|it| file.contains(it));
         if !OTHER_ENDINGS.contains(&ending) || is_exception {
@@ -81,7 +81,7 @@ impl Workspace {
         };
         let lines: Vec<Prose> = text.lines().zip(1..).map(prose).collect();
         self.other_lines += lines.len();
-        for prose in idioms.lines(&lines) {
+        for prose in idioms.find_lines(&lines) {
             self.other_idioms += 1;
             self.idioms
                 .push(format!("{file}:{}: idiom: {}", prose.line, prose.text));
@@ -89,14 +89,14 @@ impl Workspace {
     }
 
     fn add_wide_lines(&mut self, file: &str, text: &str) {
-        let wide = wide_lines(file, text).into_iter();
+        let wide = find_wide_lines(file, text).into_iter();
         let problems = wide.map(|line| problem(line, "the line is wider than 100 columns"));
         self.problems
             .extend(problems.map(|problem| (file.to_owned(), problem)));
     }
 
     /// Adds a Rust file. Skips tests.
-    pub(super) fn add_rust(&mut self, file: &str, text: &str, idioms: &Idioms) -> Result<()> {
+    pub(super) fn add_rust(&mut self, file: &str, text: &str, idioms: &IdiomFinder) -> Result<()> {
         let Some((name, path)) = crate_and_path(file) else {
             return Ok(());
         };
@@ -105,24 +105,24 @@ impl Workspace {
         }
         self.add_wide_lines(file, text);
         let parsed = syn::parse_file(text).with_context(|| format!("{file} is not valid Rust"))?;
-        let (comments, mut strings) = (comments(text, &parsed), strings(&parsed));
+        let (comments, mut strings) = (extract_comments(text, &parsed), extract_strings(&parsed));
         if STRINGS_ARE_DATA.contains(&name) {
             strings.clear();
         }
-        for prose in idioms.lines(&comments).chain(idioms.lines(&strings)) {
+        for prose in idioms.find_lines(&comments).chain(idioms.find_lines(&strings)) {
             self.idioms
                 .push(format!("{file}:{}: idiom: {}", prose.line, prose.text));
         }
         let tokens = text
             .parse()
             .map_err(|error| anyhow::anyhow!("{file} is not valid Rust: {error}"))?;
-        let replaced = replaced_names(tokens).into_iter();
+        let replaced = find_replaced_names(tokens).into_iter();
         let problems = replaced.map(|name| (file.to_owned(), problem(name.line, name.text)));
         self.problems.extend(problems);
         let files = self.crates.entry(name.to_owned()).or_default();
         files.comment_lines += comments.len();
-        files.idioms += idioms.in_comments(&comments);
-        let (messages, with_idiom) = idioms.in_messages(&strings);
+        files.idioms += idioms.count_in_comments(&comments);
+        let (messages, with_idiom) = idioms.count_in_messages(&strings);
         files.messages += messages;
         files.messages_with_idiom += with_idiom;
         if let Some(path) = path {
@@ -175,18 +175,18 @@ impl CrateFiles {
                  1,000 (`--list` prints them)"
             ));
         }
-        for (folder, entries) in crowded(self.paths.iter().map(String::as_str)) {
+        for (folder, entries) in find_crowded_folders(self.paths.iter().map(String::as_str)) {
             problems.push(format!(
                 "src/{folder} has {entries} entries, at most {MAX_ENTRIES} are allowed"
             ));
         }
-        for cycle in cycles_across_folders(&self.sources) {
+        for cycle in find_cycles_across_folders(&self.sources) {
             problems.push(format!(
                 "import cycle of files in different folders: {}",
                 cycle.join(", ")
             ));
         }
-        for cycle in cycles_of_folders(&self.sources) {
+        for cycle in find_cycles_of_folders(&self.sources) {
             problems.push(format!("import cycle of folders: {}", cycle.join(", ")));
         }
         problems

@@ -3,7 +3,7 @@ use crate::files;
 
 fn problems_of(files: &[(&str, &str)]) -> Vec<String> {
     let mut workspace = Workspace::default();
-    let idioms = Idioms::new().unwrap();
+    let idioms = IdiomFinder::new().unwrap();
     for (file, text) in files {
         if files::is_markdown(file) {
             workspace.add_markdown(file, text);
