@@ -1,4 +1,4 @@
-//! `cargo xtask layers` on small workspaces made for it: the whole way from manifests to exit code.
+//! Tests `cargo xtask layers` with small workspaces, from the manifests to the exit code.
 #![allow(clippy::expect_used, reason = "a test that cannot be set up must fail")]
 
 use std::fs;
@@ -16,7 +16,8 @@ fn write_crate(root: &Path, folder: &str, dependencies: &str) {
     fs::write(path.join("Cargo.toml"), manifest).expect("manifest");
 }
 
-/// A workspace of `domain` and `orchestration` with the lines given, as its directory.
+/// Creates a workspace with the crates `domain` and `orchestration`, whose manifests end with the
+/// given lines. Returns its folder.
 fn workspace(domain: &str, orchestration: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("temporary folder");
     let manifest = "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n";
@@ -66,7 +67,7 @@ fn a_forbidden_edge_fails_and_is_named() {
 }
 
 #[test]
-fn a_renamed_optional_dependency_does_not_hide() {
+fn a_renamed_optional_dependency_is_found() {
     let root = workspace(
         "[target.'cfg(unix)'.dependencies]\nweb = { package = \"reqwest\", version = \"0.13\", \
          optional = true }",

@@ -47,7 +47,7 @@ fn a_model_is_a_line() {
 }
 
 #[test]
-fn models_of_others_and_models_that_do_not_talk_are_left_out() {
+fn other_providers_and_models_without_text_output_are_skipped() {
     let model = |provider: &str, mode: &str| json!({ "litellm_provider": provider, "mode": mode, "supports_vision": true });
     let mut music = model("gemini", "chat");
     music["supported_output_modalities"] = json!(["audio"]);
@@ -64,7 +64,7 @@ fn models_of_others_and_models_that_do_not_talk_are_left_out() {
 }
 
 #[test]
-fn the_name_with_its_provider_wins_whichever_comes_first() {
+fn an_entry_with_a_provider_prefix_takes_precedence() {
     let model = |window: u64| json!({ "litellm_provider": "gemini", "mode": "chat", "max_input_tokens": window });
     for models in [
         json!({ "m": model(1), "gemini/m": model(2) }),
@@ -77,7 +77,7 @@ fn the_name_with_its_provider_wins_whichever_comes_first() {
 }
 
 #[test]
-fn a_dated_name_that_says_the_same_is_left_out() {
+fn a_versioned_name_with_equal_values_is_skipped() {
     let model = |window: u64| json!({ "litellm_provider": "openai", "mode": "chat", "max_input_tokens": window });
     let models = json!({
         "same": model(1), "same-2026-01-02": model(1), "same-latest": model(1), "same-001": model(1),
@@ -100,7 +100,7 @@ fn a_dated_name_that_says_the_same_is_left_out() {
 }
 
 #[test]
-fn what_is_no_number_and_no_date_is_an_error() {
+fn an_invalid_number_or_date_is_an_error() {
     let model = |field: &str, value: Value| {
         let mut model = json!({ "litellm_provider": "openai", "mode": "chat" });
         model[field] = value;

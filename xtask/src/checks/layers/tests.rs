@@ -71,7 +71,7 @@ fn the_table_names_only_crates_that_have_a_row() {
 
 #[test]
 fn the_table_has_no_cycle() {
-    // Takes away, again and again, the crates that only use crates taken away before.
+    // Each round removes the crates that depend only on removed crates.
     let mut left: Vec<_> = ROWS.iter().collect();
     while !left.is_empty() {
         let names: Vec<_> = left.iter().map(|row| row.folder).collect();

@@ -24,7 +24,7 @@ fn a_cycle_between_two_folders_is_found() {
 }
 
 #[test]
-fn re_exports_are_followed_and_are_not_arrows() {
+fn re_exports_are_followed_and_are_not_imports() {
     let through_the_root = [
         ROOT,
         ("a/mod.rs", "use crate::Second; pub struct First;"),

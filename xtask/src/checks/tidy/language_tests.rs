@@ -45,7 +45,7 @@ fn replaced_names_are_found_in_types_values_and_constants() {
 }
 
 #[test]
-fn wide_lines_are_found_but_not_what_cannot_be_wrapped() {
+fn wide_lines_are_found_unless_they_cannot_be_wrapped() {
     let words = "word ".repeat(21);
     assert_eq!(find_wide_lines("a.md", &format!("short\n{words}\n")), [2]);
     assert_eq!(

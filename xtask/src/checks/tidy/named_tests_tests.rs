@@ -21,7 +21,7 @@ fn missing(document: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn a_test_that_is_named_and_is_nowhere_is_found() {
+fn a_missing_test_in_a_table_is_found() {
     let document = "
 | line | test |
 |---|---|
@@ -36,7 +36,7 @@ fn a_test_that_is_named_and_is_nowhere_is_found() {
 }
 
 #[test]
-fn words_of_other_columns_tables_and_lines_are_no_tests() {
+fn names_in_other_columns_tables_and_lines_are_ignored() {
     let document = "
 `max_steps` is an option.
 
