@@ -113,7 +113,7 @@ impl BenchmarkQuestion {
         self.functions.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn invalid_entry_error(&self, reason: impl fmt::Display) -> BfclError {
+    pub(super) fn entry_error(&self, reason: impl fmt::Display) -> BfclError {
         BfclError(format!("`{}`: {reason}", self.id))
     }
 
@@ -124,26 +124,22 @@ impl BenchmarkQuestion {
         // The id of an entry is its category, `_` and a number, such as `simple_python_0`.
         let kind = self.id.rsplit_once('_').map_or("", |(kind, _)| kind);
         let Some((_, category)) = CATEGORIES.iter().find(|(name, _)| *name == kind) else {
+            let id = &self.id;
             return Err(BfclError(format!(
-                "`{}` has the unsupported category `{kind}`; supported: {SUPPORTED}",
-                self.id
+                "`{id}` has the unsupported category `{kind}`; supported: {SUPPORTED}"
             )));
         };
         if self.functions.is_none() {
-            return Err(self.invalid_entry_error("it has no `function`"));
+            return Err(self.entry_error("it has no `function`"));
         }
         let [messages] = self.turns.as_slice() else {
-            return Err(
-                self.invalid_entry_error("it has several turns, but only one turn is supported")
-            );
+            return Err(self.entry_error("it has several turns, but only one turn is supported"));
         };
         let Some((last, before)) = messages.split_last() else {
-            return Err(self.invalid_entry_error("it has no message"));
+            return Err(self.entry_error("it has no message"));
         };
         if last.role != MessageRole::User || last.content.trim().is_empty() {
-            return Err(
-                self.invalid_entry_error("its last message must be a user message with text")
-            );
+            return Err(self.entry_error("its last message must be a user message with text"));
         }
         let calls = match (category, answer) {
             (BenchmarkCategory::Irrelevance, _) => Vec::new(),
@@ -197,16 +193,14 @@ impl BenchmarkQuestion {
         answer: &BenchmarkAnswer,
     ) -> Result<Vec<ExpectedCall>, BfclError> {
         if category != BenchmarkCategory::Parallel && answer.ground_truth.len() != 1 {
-            return Err(self.invalid_entry_error("its answer must have exactly one call"));
+            return Err(self.entry_error("its answer must have exactly one call"));
         }
         let mut calls = Vec::with_capacity(answer.ground_truth.len());
         for call in &answer.ground_truth {
             let mut named = call.iter();
             let (Some((name, Value::Object(arguments))), None) = (named.next(), named.next())
             else {
-                return Err(
-                    self.invalid_entry_error("a call must have one function with its arguments")
-                );
+                return Err(self.entry_error("a call must have one function with its arguments"));
             };
             let function = match category {
                 // The question has only one function, so the function name in the answer is
@@ -215,7 +209,7 @@ impl BenchmarkQuestion {
                 _ => self.question_functions().iter().find(|it| it.name == *name),
             };
             let function = function.ok_or_else(|| {
-                self.invalid_entry_error(format!("the answer calls the unknown function `{name}`"))
+                self.entry_error(format!("the answer calls the unknown function `{name}`"))
             })?;
             calls.push(self.build_expected_call(function, arguments)?);
         }
@@ -228,21 +222,16 @@ impl BenchmarkQuestion {
         arguments: &Map<String, Value>,
     ) -> Result<ExpectedCall, BfclError> {
         let declared = function.parameters.get("properties");
-        let required: Vec<&str> = function
-            .parameters
-            .get("required")
-            .and_then(Value::as_array)
-            .map(|names| names.iter().filter_map(Value::as_str).collect())
-            .unwrap_or_default();
+        let required = function.parameters.get("required").and_then(Value::as_array);
+        let required = required.into_iter().flatten().filter_map(Value::as_str);
+        let required: Vec<&str> = required.collect();
         let mut input = Map::new();
         let mut expect = |name: &str, parameter: &BfclParameter| {
             input.insert(name.to_owned(), json!({ "$bfcl": parameter }));
         };
         for (name, allowed) in arguments {
             let Value::Array(allowed) = allowed else {
-                return Err(
-                    self.invalid_entry_error(format!("the values of `{name}` must be a list"))
-                );
+                return Err(self.entry_error(format!("the values of `{name}` must be a list")));
             };
             let property = declared.and_then(|it| it.get(name));
             let of = |place: &str| self.parse_type(name, property?.pointer(place)?).transpose();
@@ -250,13 +239,13 @@ impl BenchmarkQuestion {
             let items = match declared {
                 Some(BfclType::Array | BfclType::Tuple) => {
                     Some(of("/items/type").transpose()?.ok_or_else(|| {
-                        self.invalid_entry_error(format!("the items of `{name}` have no type"))
+                        self.entry_error(format!("the items of `{name}` have no type"))
                     })?)
                 }
                 _ => None,
             };
             if property.is_some() && declared.is_none() {
-                return Err(self.invalid_entry_error(format!("`{name}` has no type")));
+                return Err(self.entry_error(format!("`{name}` has no type")));
             }
             let parameter = BfclParameter {
                 declared,
@@ -289,6 +278,6 @@ impl BenchmarkQuestion {
 
     fn parse_type(&self, name: &str, value: &Value) -> Result<Option<BfclType>, BfclError> {
         let read = BfclType::deserialize(value).map(Some);
-        read.map_err(|_| self.invalid_entry_error(format!("`{name}` has the unknown type {value}")))
+        read.map_err(|_| self.entry_error(format!("`{name}` has the unknown type {value}")))
     }
 }

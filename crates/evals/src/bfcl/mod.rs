@@ -76,7 +76,7 @@ pub fn parse_bfcl_suite(questions: &str, answers: Option<&str>) -> Result<Suite,
     let mut ids = BTreeSet::new();
     for question in &questions {
         if !ids.insert(question.id.as_str()) {
-            return Err(question.invalid_entry_error("another entry has this id"));
+            return Err(question.entry_error("another entry has this id"));
         }
         let scenario = question.to_scenario(answers.get(question.id.as_str()).copied())?;
         if !kinds.contains(&scenario.kind) {
