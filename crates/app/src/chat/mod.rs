@@ -27,7 +27,7 @@ use crate::{
     models::current_model::CurrentModelSampler,
     run_session::{
         agent::{AgentArgs, AgentPlan, ConversationArgs},
-        context::Context,
+        context::{Context, Process},
         conversations::{self, SavedConversations},
         failure::{Code, Failure},
         interrupts::{Interrupts, wait_for_ctrl_c_press},
@@ -95,14 +95,11 @@ enum ChatFlow {
 }
 
 /// Runs the command `chat` until the user ends the conversation.
-pub(crate) async fn run_chat(
-    args: ChatArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
+pub(crate) async fn run_chat(args: ChatArgs, process: Process<'_>) -> Result<Code, Failure> {
+    let interrupts = process.interrupts;
     let (resume, args) = (args.resume, args.conversation);
     let mut context =
-        Context::load_context_with_replay(&args.global, &args.recording, environment)?;
+        Context::load_context_with_replay(&args.global, &args.recording, process.environment)?;
     if let Some(id) = &args.session {
         conversations::check_session_id(id).map_err(Failure::usage_error)?;
     }

@@ -8,10 +8,9 @@ use clap::Args;
 use switchboard_domain::Session;
 
 use crate::{
-    config::environment::Environment,
     run_session::{
         agent::{AgentPlan, ConversationArgs},
-        context::Context,
+        context::{Context, Process},
         conversations::{SavedConversations, check_session_id},
         failure::{Code, Failure},
         interrupts::Interrupts,
@@ -29,20 +28,16 @@ pub(crate) struct AskArgs {
     conversation: ConversationArgs,
 }
 
-pub(crate) async fn execute(
-    args: AskArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
+pub(crate) async fn execute(args: AskArgs, process: Process<'_>) -> Result<Code, Failure> {
     let (text, args) = (args.question, args.conversation);
     let mut context =
-        Context::load_context_with_replay(&args.global, &args.recording, environment)?;
+        Context::load_context_with_replay(&args.global, &args.recording, process.environment)?;
     let mut plan = args.agent.plan_agent(&context).await?;
     context.add_recipe_servers(plan.recipe.as_deref())?;
-    let question = read_question(&text, interrupts).await?;
+    let question = read_question(&text, process.interrupts).await?;
     print_chosen_model(&plan.chosen);
     plan.start_recording(&args.recording, &mut context)?;
-    let result = answer_question(args, question, plan, &context, interrupts).await;
+    let result = answer_question(args, question, plan, &context, process.interrupts).await;
     context.recording.finish_recording(result)
 }
 

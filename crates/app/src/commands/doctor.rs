@@ -19,7 +19,7 @@ use crate::{
     run_session::{
         agent::AgentArgs,
         arguments::{self, GlobalArgs},
-        context::{self, Context},
+        context::{self, Context, Process},
         failure::{Code, Failure},
         interrupts::Interrupts,
         servers::status::changed_tools_warning,
@@ -104,14 +104,10 @@ impl Finding {
     }
 }
 
-pub(crate) async fn execute(
-    args: DoctorArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    let mut findings = check_env_variables(&environment);
+pub(crate) async fn execute(args: DoctorArgs, process: Process<'_>) -> Result<Code, Failure> {
+    let mut findings = check_env_variables(&process.environment);
     let mut code = Code::Success;
-    match Context::load_context(&args.global, environment) {
+    match Context::load_context(&args.global, process.environment) {
         Err(failure) => {
             code = failure.code;
             let finding = Finding::bad_finding("configuration", format!("{:#}", failure.error));
@@ -122,10 +118,9 @@ pub(crate) async fn execute(
             findings.extend(check_recipe_and_models(&context).await);
             let screen = Screen::new(true);
             screen.show_progress("checking providers and MCP servers");
-            let providers = context.providers.iter();
-            let providers =
-                providers.map(|it| check_provider(&context, it, args.no_network, interrupts));
-            let servers = check_servers(&context, interrupts);
+            let check = |it| check_provider(&context, it, args.no_network, process.interrupts);
+            let providers = context.providers.iter().map(check);
+            let servers = check_servers(&context, process.interrupts);
             let (providers, servers) = tokio::join!(join_all(providers), servers);
             drop(screen);
             findings.extend(providers.into_iter().chain(servers));

@@ -21,6 +21,7 @@ use crate::{
     config::{Config, environment::Environment},
     observe,
     run_session::{
+        context::Process,
         failure::{Code, Failure},
         interrupts::Interrupts,
     },
@@ -150,38 +151,38 @@ async fn run_command(cli: Cli, environment: Environment) -> Result<Code, Failure
     // The command `serve` exports its last spans itself, within its own time limit for the
     // shutdown.
     let exports_spans = matches!(cli.command, Command::Serve(_));
-    let result = Box::pin(dispatch_command(cli.command, environment, &interrupts)).await;
+    let process = Process {
+        environment,
+        interrupts: &interrupts,
+    };
+    let result = Box::pin(dispatch_command(cli.command, process)).await;
     if !exports_spans {
         observe::finish_span_export().await;
     }
     result
 }
 
-async fn dispatch_command(
-    command: Command,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
+async fn dispatch_command(command: Command, process: Process<'_>) -> Result<Code, Failure> {
     match command {
-        Command::Ask(args) => ask::execute(args, environment, interrupts).await,
-        Command::Chat(args) => Box::pin(chat::run_chat(*args, environment, interrupts)).await,
-        Command::Sessions(args) => sessions::execute(args, environment).await,
-        Command::Serve(args) => serve::execute(args, environment, interrupts).await,
-        Command::Eval(args) => eval::execute(*args, environment, interrupts).await,
-        Command::Runs(args) => runs::execute(args, environment, interrupts).await,
-        Command::Tools(args) => mcp::tools::execute(args, environment, interrupts).await,
-        Command::Resources(args) => mcp::resources::execute(args, environment, interrupts).await,
-        Command::Prompts(args) => mcp::prompts::execute(args, environment, interrupts).await,
-        Command::Servers(args) => mcp::servers::execute(args, environment, interrupts).await,
-        Command::Doctor(args) => doctor::execute(args, environment, interrupts).await,
-        Command::Models(args) => models::execute(args, environment, interrupts).await,
-        Command::Recipes(args) => recipes::execute(&args, &environment),
+        Command::Ask(args) => ask::execute(args, process).await,
+        Command::Chat(args) => Box::pin(chat::run_chat(*args, process)).await,
+        Command::Sessions(args) => sessions::execute(args, process.environment).await,
+        Command::Serve(args) => serve::execute(args, process).await,
+        Command::Eval(args) => eval::execute(*args, process).await,
+        Command::Runs(args) => runs::execute(args, process).await,
+        Command::Tools(args) => mcp::tools::execute(args, process).await,
+        Command::Resources(args) => mcp::resources::execute(args, process).await,
+        Command::Prompts(args) => mcp::prompts::execute(args, process).await,
+        Command::Servers(args) => mcp::servers::execute(args, process).await,
+        Command::Doctor(args) => doctor::execute(args, process).await,
+        Command::Models(args) => models::execute(args, process).await,
+        Command::Recipes(args) => recipes::execute(&args, &process.environment),
         Command::McpServer(args) => {
             // `mcp-server` reads no configuration file, so no configured secrets are redacted.
             let live = Redactor::default();
-            observe::start_observability(&Config::default(), &environment, &live)
+            observe::start_observability(&Config::default(), &process.environment, &live)
                 .map_err(Failure::usage_error)?;
-            mcp::mcp_server::execute(args, &environment, interrupts).await
+            mcp::mcp_server::execute(args, &process).await
         }
     }
 }

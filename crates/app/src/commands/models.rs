@@ -7,13 +7,11 @@ use switchboard_providers_common::catalog;
 
 use super::print_table;
 use crate::{
-    config::environment::Environment,
     models::{Provider, Readiness},
     run_session::{
         arguments::GlobalArgs,
-        context::Context,
+        context::{Context, Process},
         failure::{Code, Failure},
-        interrupts::Interrupts,
     },
     terminal::{
         Screen,
@@ -56,12 +54,9 @@ struct ModelRow {
     deprecated_on: Option<&'static str>,
 }
 
-pub(crate) async fn execute(
-    args: ModelsArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    let context = Context::load_context(&args.global, environment)?;
+pub(crate) async fn execute(args: ModelsArgs, process: Process<'_>) -> Result<Code, Failure> {
+    let interrupts = process.interrupts;
+    let context = Context::load_context(&args.global, process.environment)?;
     let providers = &context.providers;
     let wanted: Vec<&Provider> = match &args.provider {
         None => providers.iter().collect(),

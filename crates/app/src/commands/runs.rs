@@ -20,7 +20,7 @@ use crate::{
     run_session::{
         agent::ResumedRunArgs,
         arguments::GlobalArgs,
-        context::Context,
+        context::{Context, Process},
         conversations::{SavedConversations, explain_run_error},
         failure::{Code, Failure},
         interrupts::Interrupts,
@@ -117,21 +117,17 @@ struct PendingCall {
     expires_at: Option<String>,
 }
 
-pub(crate) async fn execute(
-    args: RunsArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
+pub(crate) async fn execute(args: RunsArgs, process: Process<'_>) -> Result<Code, Failure> {
     let command = match args.command {
         Some(RunsCommand::Stats(stats)) => {
-            return stats::print_run_statistics(&stats, &args.global, environment).await;
+            return stats::print_run_statistics(&stats, &args.global, process.environment).await;
         }
         Some(RunsCommand::Stored(command)) => command,
         None => StoredRunCommand::List {
             output: args.output,
         },
     };
-    let mut context = Context::load_context(&args.global, environment)?;
+    let mut context = Context::load_context(&args.global, process.environment)?;
     let opened = OpenSessionStore::open_if_exists(&context.config, &context.environment).await;
     let conversations = opened
         .map_err(Failure::usage_error)?
@@ -146,7 +142,7 @@ pub(crate) async fn execute(
             }
             StoredRunCommand::Resume(args) => {
                 let (conversations, record) = find_run(conversations, &args.id).await?;
-                resume_run(args, conversations, &record, &mut context, interrupts).await
+                resume_run(args, conversations, &record, &mut context, process.interrupts).await
             }
         }
     };

@@ -17,13 +17,12 @@ use tokio::{
 };
 
 use crate::{
-    config::environment::Environment,
     models::current_model::CurrentModelSampler,
     observe,
     run_session::{
         agent::AgentArgs,
         arguments::GlobalArgs,
-        context::{self, Context},
+        context::{self, Context, Process},
         failure::{Code, Failure},
         interrupts::Interrupts,
         recording::{RecordingArgs, RecordingMode},
@@ -53,13 +52,10 @@ pub(crate) struct ServeArgs {
     recording: RecordingArgs,
 }
 
-pub(crate) async fn execute(
-    args: ServeArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
+pub(crate) async fn execute(args: ServeArgs, process: Process<'_>) -> Result<Code, Failure> {
+    let interrupts = process.interrupts;
     let mut context =
-        Context::load_context_with_replay(&args.global, &args.recording, environment)?;
+        Context::load_context_with_replay(&args.global, &args.recording, process.environment)?;
     let config = &context.config.serve;
     let options = config.server_options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);

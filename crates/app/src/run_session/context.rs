@@ -20,6 +20,12 @@ use crate::{
     observe, terminal,
 };
 
+/// Inputs that a command gets from its process: environment variables, folders and interruptions.
+pub(crate) struct Process<'i> {
+    pub(crate) environment: Environment,
+    pub(crate) interrupts: &'i Interrupts,
+}
+
 /// The loaded configuration of a command, with values derived from it. No server is started.
 pub(crate) struct Context {
     pub(crate) environment: Environment,

@@ -25,7 +25,7 @@ use crate::{
     observe::{AuditLog, build_redactor},
     run_session::{
         agent,
-        context::{self, Context, context_values},
+        context::{self, Context, Process, context_values},
         failure::{Code, Failure},
         interrupts::Interrupts,
         recording::{RecordingMode, program_name_and_version},
@@ -36,25 +36,21 @@ use crate::{
 };
 pub(crate) use args::EvalArgs;
 
-pub(crate) async fn execute(
-    args: EvalArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
+pub(crate) async fn execute(args: EvalArgs, process: Process<'_>) -> Result<Code, Failure> {
     if args.list {
         return results::list_suites(args.results.output);
     }
     let earlier = args.compare.as_deref();
     let earlier = earlier
-        .map(|file| read_report(file, &environment))
+        .map(|file| read_report(file, &process.environment))
         .transpose()?;
     if let Some(file) = &args.report {
-        let mut report = read_report(file, &environment)?;
+        let mut report = read_report(file, &process.environment)?;
         args.thresholds.apply_thresholds(&mut report.thresholds);
-        return args.print_report(&report, earlier.as_ref(), &environment);
+        return args.print_report(&report, earlier.as_ref(), &process.environment);
     }
     let mut context =
-        Context::load_context_for_recording(&args.global, &args.recording, environment)?;
+        Context::load_context_for_recording(&args.global, &args.recording, process.environment)?;
     let (suite, origin) = args.read_suite(&context)?;
     let blueprint = SuiteServerSettings::from_suite(&suite, origin);
     // The secrets of the suite's servers are collected first, because the audit and the recording
@@ -111,8 +107,8 @@ pub(crate) async fn execute(
         audit,
         background: EvalBackgroundTasks::default(),
     };
-    let result = evaluate_suite(&args, &suite, &models, &evaluator, interrupts).await;
-    evaluator.close_servers(interrupts).await;
+    let result = evaluate_suite(&args, &suite, &models, &evaluator, process.interrupts).await;
+    evaluator.close_servers(process.interrupts).await;
     recording.finish_recording(result.and_then(|report| {
         let code = args.print_report(&report, earlier.as_ref(), &context.environment)?;
         if report.is_unfinished() {

@@ -11,11 +11,11 @@ use switchboard_mcp_servers::{
 };
 
 use crate::run_session::{
+    context::Process,
     failure::{Code, Failure},
-    interrupts::Interrupts,
     servers::recipe_servers::{BTE_URL, NAME_RESOLVER_URL},
 };
-use crate::{config::environment::Environment, terminal};
+use crate::terminal;
 
 /// Command-line arguments of `switchboard mcp-server`.
 #[derive(Debug, Args)]
@@ -152,11 +152,8 @@ impl BteServerArgs {
 /// Environment variable with the access token that HTTP clients of a bundled server must send.
 const TOKEN: &str = "SWITCHBOARD_TOKEN";
 
-pub(crate) async fn execute(
-    args: McpServerArgs,
-    environment: &Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
+pub(crate) async fn execute(args: McpServerArgs, process: &Process<'_>) -> Result<Code, Failure> {
+    let interrupts = process.interrupts;
     let options = ServerOptions::new();
     let (name, data, mut options) = match args.server {
         BundledServer::CustomerService(args) => ("customer-service", args.data, options),
@@ -182,7 +179,7 @@ pub(crate) async fn execute(
         let served = serve_stdio(name, options, interrupts.wait_for_first_interruption()).await;
         return served.map(|()| Code::Success).map_err(server_failure);
     };
-    if let Some(token) = environment.get(TOKEN) {
+    if let Some(token) = process.environment.get(TOKEN) {
         let token = AccessToken::new(&SecretString::from(token)).ok_or_else(|| {
             Failure::usage_error(anyhow!(
                 "`{TOKEN}` must have at least {MIN_TOKEN_LENGTH} letters, digits or symbols, and \

@@ -12,12 +12,10 @@ use switchboard_mcp_client::{
 
 use super::{feature_lists::print_server_features, run_with_servers};
 use crate::{
-    config::environment::Environment,
     run_session::{
         arguments::GlobalArgs,
-        context::Context,
+        context::{Context, Process},
         failure::{Code, Failure},
-        interrupts::Interrupts,
     },
     terminal::{
         output::{self, ListFormat},
@@ -59,18 +57,14 @@ enum PromptsCommand {
     },
 }
 
-pub(crate) async fn execute(
-    args: PromptsArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    let servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
+pub(crate) async fn execute(args: PromptsArgs, process: Process<'_>) -> Result<Code, Failure> {
+    let servers = Context::load_context(&args.global, process.environment)?.servers_to_start()?;
     let form = args.output;
     match args.command {
         PromptsCommand::List { server } => {
             let named = server.as_deref();
             let work = async |host: &McpHost| list_prompts(host, named.is_some(), form).await;
-            run_with_servers(servers, named, interrupts, work).await
+            run_with_servers(servers, named, process.interrupts, work).await
         }
         PromptsCommand::Get {
             server,
@@ -82,7 +76,7 @@ pub(crate) async fn execute(
                 let rendered = get_prompt(host, &server, &name, &given).await?;
                 print_prompt(&rendered, form)
             };
-            run_with_servers(servers, Some(&server), interrupts, work).await
+            run_with_servers(servers, Some(&server), process.interrupts, work).await
         }
     }
 }

@@ -12,12 +12,10 @@ use switchboard_mcp_client::{FeatureError, McpHost, ResourceBody, ResourceConten
 
 use super::{feature_lists::print_server_features, run_with_servers};
 use crate::{
-    config::environment::Environment,
     run_session::{
         arguments::GlobalArgs,
-        context::Context,
+        context::{Context, Process},
         failure::{Code, Failure},
-        interrupts::Interrupts,
     },
     terminal::{
         output::{self, ListFormat},
@@ -58,12 +56,8 @@ enum ResourcesCommand {
     },
 }
 
-pub(crate) async fn execute(
-    args: ResourcesArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    let servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
+pub(crate) async fn execute(args: ResourcesArgs, process: Process<'_>) -> Result<Code, Failure> {
+    let servers = Context::load_context(&args.global, process.environment)?.servers_to_start()?;
     let named = match &args.command {
         ResourcesCommand::List { server } | ResourcesCommand::Templates { server } => {
             server.as_deref()
@@ -76,7 +70,7 @@ pub(crate) async fn execute(
         ResourcesCommand::Templates { .. } => list_templates(host, named.is_some(), form).await,
         ResourcesCommand::Read { server, uri } => read_resource(host, server, uri, form).await,
     };
-    run_with_servers(servers, named, interrupts, work).await
+    run_with_servers(servers, named, process.interrupts, work).await
 }
 
 async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {

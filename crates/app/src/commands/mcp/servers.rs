@@ -10,12 +10,10 @@ use switchboard_mcp_client::{
 
 use super::run_with_servers;
 use crate::{
-    config::environment::Environment,
     run_session::{
         arguments::GlobalArgs,
-        context::{Context, keep_only_named_server},
+        context::{Context, Process, keep_only_named_server},
         failure::{Code, Failure},
-        interrupts::Interrupts,
         servers::{Servers, status::format_server_statuses},
     },
     terminal::{
@@ -52,18 +50,14 @@ enum ServersCommand {
     },
 }
 
-pub(crate) async fn execute(
-    args: ServersArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    let mut servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
+pub(crate) async fn execute(args: ServersArgs, process: Process<'_>) -> Result<Code, Failure> {
+    let mut servers = Context::load_context(&args.global, process.environment)?.servers_to_start()?;
     let Some(command) = args.command else {
         if servers.bundled {
             print_note("no servers are configured; starting the bundled server");
         }
         let work = async |host: &McpHost| list_servers(host, args.output);
-        return run_with_servers(servers, None, interrupts, work).await;
+        return run_with_servers(servers, None, process.interrupts, work).await;
     };
     let (ServersCommand::Login { server: name } | ServersCommand::Logout { server: name }) =
         &command;
@@ -81,7 +75,7 @@ pub(crate) async fn execute(
             }
             error => Failure::runtime_error(error),
         })?,
-        () = interrupts.wait_for_first_interruption() => return Ok(Code::Interrupted),
+        () = process.interrupts.wait_for_first_interruption() => return Ok(Code::Interrupted),
     };
     output::print_lines(&text)?;
     Ok(Code::Success)

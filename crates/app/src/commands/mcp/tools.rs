@@ -14,12 +14,10 @@ use switchboard_mcp_client::McpHost;
 use super::run_with_servers;
 use crate::{
     commands::print_table,
-    config::environment::Environment,
     run_session::{
         arguments::GlobalArgs,
-        context::Context,
+        context::{Context, Process},
         failure::{Code, Failure},
-        interrupts::Interrupts,
         servers::status::format_tool_row,
     },
     terminal::{
@@ -64,17 +62,13 @@ enum ToolsCommand {
     },
 }
 
-pub(crate) async fn execute(
-    args: ToolsArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    let servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
+pub(crate) async fn execute(args: ToolsArgs, process: Process<'_>) -> Result<Code, Failure> {
+    let servers = Context::load_context(&args.global, process.environment)?.servers_to_start()?;
     let form = args.output;
     match args.command {
         ToolsCommand::List => {
             let work = async |host: &McpHost| list_tools(host, form).await;
-            run_with_servers(servers, None, interrupts, work).await
+            run_with_servers(servers, None, process.interrupts, work).await
         }
         ToolsCommand::Call {
             server,
@@ -83,13 +77,13 @@ pub(crate) async fn execute(
         } => {
             let input = read_tool_input(&input)?;
             let work = async |host: &McpHost| call_tool(host, &server, &tool, input, form).await;
-            run_with_servers(servers, Some(&server), interrupts, work).await
+            run_with_servers(servers, Some(&server), process.interrupts, work).await
         }
         ToolsCommand::Accept { server, tool } => {
             let work = async |host: &McpHost| {
                 accept_tool_changes(host, &server, tool.as_deref(), form).await
             };
-            run_with_servers(servers, Some(&server), interrupts, work).await
+            run_with_servers(servers, Some(&server), process.interrupts, work).await
         }
     }
 }
