@@ -50,7 +50,7 @@ pub use script::Say;
 
 use answer::Step;
 use gate::Latch;
-use request::Watch;
+use request::AnswerGuard;
 
 /// A fake model server. Dropping it aborts every unfinished answer.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct FakeModel {
     server: JoinHandle<()>,
 }
 
-/// Creates the answer to a request by its number.
+/// A function that creates the answer to a request. It receives the number of the request (from 0).
 type Otherwise = dyn Fn(usize, &Request) -> Answer + Send + Sync;
 
 struct Shared {
@@ -74,7 +74,7 @@ struct Shared {
 struct Script {
     answers: VecDeque<Answer>,
     otherwise: Option<Arc<Otherwise>>,
-    /// Fixed answers by path.
+    /// Pairs of a path and the answer to every request for this path.
     aside: Vec<(String, Answer)>,
     requests: Vec<Request>,
 }
@@ -84,7 +84,7 @@ impl FakeModel {
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        // Sends each piece immediately.
+        // Without Nagle's algorithm, each piece is sent immediately.
         let listener = listener.tap_io(|stream| {
             let _ = stream.set_nodelay(true);
         });
@@ -114,34 +114,34 @@ impl FakeModel {
 
     /// Queues an answer. Requests take answers in order, independent of their path.
     pub fn answer(&self, answer: Answer) {
-        self.shared.script().answers.push_back(answer);
+        self.shared.lock_script().answers.push_back(answer);
     }
 
     /// Sets a fallback for requests that find the queue empty, by number (from 0) and content.
     /// Without it such requests get status 400, which no client retries.
     pub fn otherwise(&self, answer: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) {
-        self.shared.script().otherwise = Some(Arc::new(answer));
+        self.shared.lock_script().otherwise = Some(Arc::new(answer));
     }
 
-    /// Answers every request for this path with this answer instead of the queue. For side requests
-    /// of a client, such as a model's capabilities. [`requests`](Self::requests) does not count
-    /// them.
+    /// Answers every request for this path with this answer and takes none from the queue. Use it
+    /// for requests that only prepare a call, such as a query for a model's capabilities.
+    /// [`requests`](Self::requests) does not contain them.
     pub fn aside(&self, path: impl Into<String>, answer: Answer) {
-        self.shared.script().aside.push((path.into(), answer));
+        self.shared.lock_script().aside.push((path.into(), answer));
     }
 
     /// Returns the requests received so far, in order.
     pub fn requests(&self) -> Vec<Request> {
-        self.shared.script().requests.clone()
+        self.shared.lock_script().requests.clone()
     }
 
     /// Waits until the request with this number (from 0) has arrived with its whole body.
     pub async fn request(&self, number: usize) -> Request {
         loop {
             let mut arrived = self.shared.arrived.subscribe();
-            // The server owns the sender, so it exists.
+            // An error means that the sender was dropped, but `self.shared` owns it.
             let _ = arrived.wait_for(|count| *count > number).await;
-            if let Some(request) = self.shared.script().requests.get(number) {
+            if let Some(request) = self.shared.lock_script().requests.get(number) {
                 return request.clone();
             }
         }
@@ -149,7 +149,7 @@ impl FakeModel {
 
     /// Returns the number of unused answers.
     pub fn unused(&self) -> usize {
-        self.shared.script().answers.len()
+        self.shared.lock_script().answers.len()
     }
 }
 
@@ -161,14 +161,14 @@ impl Drop for FakeModel {
 }
 
 impl Shared {
-    fn script(&self) -> MutexGuard<'_, Script> {
+    fn lock_script(&self) -> MutexGuard<'_, Script> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a request and selects its answer.
-    fn take(&self, request: &Request) -> Answer {
+    fn select_answer(&self, request: &Request) -> Answer {
         let (number, answer, otherwise) = {
-            let mut script = self.script();
+            let mut script = self.lock_script();
             let aside = script.aside.iter().find(|it| it.0 == request.path());
             if let Some((_, answer)) = aside {
                 return answer.clone();
@@ -181,7 +181,7 @@ impl Shared {
         match (answer, otherwise) {
             (Some(answer), _) => answer,
             (None, Some(otherwise)) => otherwise(number, request),
-            (None, None) => refusal(&format!(
+            (None, None) => create_error_answer(&format!(
                 "fake model: no answer is scripted for request {number}, {} {}",
                 request.method(),
                 request.path()
@@ -192,7 +192,7 @@ impl Shared {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let script = self.script();
+        let script = self.lock_script();
         f.debug_struct("Shared")
             .field("answers", &script.answers.len())
             .field("requests", &script.requests)
@@ -200,8 +200,9 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// An error body that the error mapping of every wire can parse.
-fn refusal(message: &str) -> Answer {
+/// Creates an answer of status 400. Its body has the fields in which all providers' APIs report an
+/// error, so that every adapter finds the message.
+fn create_error_answer(message: &str) -> Answer {
     let error = json!({"type": "invalid_request_error", "message": message});
     Answer::json(400, &json!({"type": "error", "error": error}))
 }
@@ -213,14 +214,15 @@ async fn serve(State(shared): State<Arc<Shared>>, request: axum::extract::Reques
         return Response::default();
     };
     let request = Request::new(parts, body);
-    let mut watch = request.watch();
-    let answer = shared.take(&request);
+    let mut guard = request.create_answer_guard();
+    let answer = shared.select_answer(&request);
     for gate in &answer.held_by {
         tokio::select! {
             () = gate.pass() => {}
             () = shared.closing.wait() => {
-                watch.abandon();
-                return Response::new(broken());
+                guard.abandon();
+                let steps = vec![Step::BreakOff];
+                return Response::new(create_body(steps, guard, shared.closing.clone()));
             }
         }
     }
@@ -228,7 +230,7 @@ async fn serve(State(shared): State<Arc<Shared>>, request: axum::extract::Reques
     for (name, value) in &answer.headers {
         response = response.header(name, value);
     }
-    let body = scripted(answer.steps, watch, shared.closing.clone());
+    let body = create_body(answer.steps, guard, shared.closing.clone());
     response.body(body).unwrap_or_else(|error| {
         let mut response = Response::new(Body::from(format!("fake model: {error}")));
         *response.status_mut() = axum::http::StatusCode::BAD_REQUEST;
@@ -236,41 +238,39 @@ async fn serve(State(shared): State<Arc<Shared>>, request: axum::extract::Reques
     })
 }
 
-/// A reason for an early end of a body.
+/// An error that makes the HTTP server close the connection in the middle of a body.
 #[derive(Debug, thiserror::Error)]
 #[error("the script ends the body early")]
-struct Broken;
+struct EarlyEnd;
 
-fn broken() -> Body {
-    Body::from_stream(stream::iter([Err::<Bytes, Broken>(Broken)]))
-}
-
-fn scripted(steps: Vec<Step>, watch: Watch, closing: Latch) -> Body {
-    let state = Some((steps.into_iter(), watch, closing));
+/// Creates a body that sends the pieces and waits at the gates. It ends early if `closing` is set.
+fn create_body(steps: Vec<Step>, guard: AnswerGuard, closing: Latch) -> Body {
+    let state = Some((steps.into_iter(), guard, closing));
     Body::from_stream(stream::unfold(state, |state| async move {
-        let (mut steps, mut watch, closing) = state?;
+        let (mut steps, mut guard, closing) = state?;
         loop {
-            // Lets the connection flush: each piece separately, and all pieces before an abort.
+            // The connection sends the previous piece now. So the client receives each piece alone,
+            // and it also receives the last piece before an abort.
             tokio::task::yield_now().await;
             match steps.next() {
                 Some(Step::Piece(bytes)) => {
-                    return Some((Ok(bytes), Some((steps, watch, closing))));
+                    return Some((Ok(bytes), Some((steps, guard, closing))));
                 }
                 Some(Step::Gate(gate)) => {
                     tokio::select! {
                         () = gate.pass() => {}
                         () = closing.wait() => {
-                            watch.abandon();
-                            return Some((Err(Broken), None));
+                            guard.abandon();
+                            return Some((Err(EarlyEnd), None));
                         }
                     }
                 }
                 Some(Step::BreakOff) => {
-                    watch.answered();
-                    return Some((Err(Broken), None));
+                    guard.answered();
+                    return Some((Err(EarlyEnd), None));
                 }
                 None => {
-                    watch.answered();
+                    guard.answered();
                     return None;
                 }
             }

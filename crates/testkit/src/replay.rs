@@ -62,17 +62,17 @@ impl From<&ModelError> for Failure {
 /// The split of a transcript's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cutting {
-    /// One piece.
+    /// All bytes in one piece.
     Whole,
-    /// Two pieces. The number is the length of the first.
+    /// Two pieces. The number is the length of the first piece in bytes.
     InTwo(usize),
-    /// Single bytes.
+    /// One piece for each byte.
     Bytes,
-    /// Single bytes, with an empty piece before each.
+    /// One piece for each byte, and an empty piece before each of them.
     BytesAndNothing,
-    /// Only this many bytes, in one piece, and then a regular end.
+    /// One piece with only this many bytes of the transcript, and then the normal end of a body.
     EndAfter(usize),
-    /// Only this many bytes, in one piece, and then an error of the transport.
+    /// One piece with only this many bytes of the transcript, and then a connection error.
     ErrorAfter(usize),
 }
 
@@ -133,33 +133,34 @@ pub fn replay(
     transcript: &[u8],
     decode: impl Fn(Body) -> ModelStream,
 ) -> Result<Replayed, ReplayError> {
-    // Byte by byte, no text is joined.
+    // The result of the delivery in single bytes is the expected result of all other deliveries.
     let single = Delivery {
         cutting: Cutting::Bytes,
         arrival: Arrival::AtOnce,
     };
     let expected = play(transcript, single, &decode)?;
     let cut = (1..transcript.len()).map(Cutting::InTwo);
-    // If pieces are available immediately, the byte-by-byte delivery covers every split in two.
+    // `InTwo` is needed only for pieces that arrive later: if all pieces are available at once, the
+    // delivery in single bytes already contains every cut.
     let waited_for = [Cutting::Whole, Cutting::Bytes].into_iter().chain(cut);
     let later = waited_for.map(|cutting| (cutting, Arrival::Later));
     let at_once = [Cutting::Whole, Cutting::BytesAndNothing].map(|it| (it, Arrival::AtOnce));
     for (cutting, arrival) in at_once.into_iter().chain(later) {
         let delivery = Delivery { cutting, arrival };
         let found = play(transcript, delivery, &decode)?;
-        same(delivery, &found, &expected)?;
+        compare(delivery, &found, &expected)?;
     }
     Ok(expected)
 }
 
-/// Decodes every prefix of a transcript, once with a regular end and once with an error of the
-/// transport.
+/// Decodes every prefix of a transcript, once with the normal end of a body and once with a
+/// connection error after it.
 ///
-/// Each prefix must fail as interrupted, or give the message and the finish reason of the whole
-/// transcript. In the second case the missing part is optional, such as a usage report. If the
-/// whole transcript fails, a prefix may fail with another error.
+/// Each prefix must fail with the kind [`ModelErrorKind::Interrupted`] or have the result of the
+/// whole transcript: the same error, or the same message and finish reason. A prefix can have the
+/// same message if only an optional part is missing, such as the usage.
 ///
-/// Fails on the first prefix that does neither, or violates the grammar.
+/// Fails on the first prefix with another result, or with events that violate the grammar.
 pub fn break_off(
     transcript: &[u8],
     decode: impl Fn(Body) -> ModelStream,
@@ -180,7 +181,7 @@ pub fn break_off(
             (found, whole) => found == whole,
         };
         if !fair {
-            let (found, whole) = (summary(&found), summary(&whole));
+            let (found, whole) = (describe(&found), describe(&whole));
             let problem = format!("the result is {found}, but {whole} for the whole body");
             return Err(ReplayError { delivery, problem });
         }
@@ -188,7 +189,7 @@ pub fn break_off(
     Ok(())
 }
 
-fn summary(replayed: &Replayed) -> String {
+fn describe(replayed: &Replayed) -> String {
     match &replayed.failure {
         Some(failure) => to_json(failure),
         None => to_json(&replayed.response),
@@ -207,7 +208,7 @@ pub fn play(
     delivery: Delivery,
     decode: impl Fn(Body) -> ModelStream,
 ) -> Result<Replayed, ReplayError> {
-    let body = Pieces::of(&Bytes::copy_from_slice(transcript), delivery);
+    let body = Pieces::cut(&Bytes::copy_from_slice(transcript), delivery);
     let mut stream = decode(Box::pin(body));
     let alarm = Arc::new(Alarm::default());
     let waker = Waker::from(Arc::clone(&alarm));
@@ -219,7 +220,7 @@ pub fn play(
         delivery,
         problem: format!("event {number}: {source}"),
     };
-    loop {
+    let (failure, response) = loop {
         match stream.as_mut().poll_next(&mut context) {
             Poll::Ready(Some(Ok(event))) => {
                 answer
@@ -231,21 +232,13 @@ pub fn play(
                 if !matches!(stream.as_mut().poll_next(&mut context), Poll::Ready(None)) {
                     return fail("the stream continues after its error".to_owned());
                 }
-                return Ok(Replayed {
-                    events,
-                    failure: Some(Failure::from(&error)),
-                    response: answer.into_interrupted_response(),
-                });
+                break (Some(Failure::from(&error)), answer.into_interrupted_response());
             }
             Poll::Ready(None) => {
                 let response = answer
                     .finish()
                     .map_err(|source| violation(events.len(), source))?;
-                return Ok(Replayed {
-                    events,
-                    failure: None,
-                    response,
-                });
+                break (None, response);
             }
             Poll::Pending if alarm.0.swap(false, Ordering::Relaxed) => {}
             Poll::Pending => {
@@ -253,10 +246,15 @@ pub fn play(
                 return fail(format!("the stream hangs after {count} events"));
             }
         }
-    }
+    };
+    Ok(Replayed {
+        events,
+        failure,
+        response,
+    })
 }
 
-/// Joins the deltas of one part that follow each other, as a decoder does if they arrive together.
+/// Joins consecutive deltas of the same part. A decoder also does so if they arrive in one piece.
 fn join_deltas(events: &[ModelEvent]) -> Vec<ModelEvent> {
     let mut joined: Vec<ModelEvent> = Vec::new();
     for event in events {
@@ -269,9 +267,9 @@ fn join_deltas(events: &[ModelEvent]) -> Vec<ModelEvent> {
     joined
 }
 
-fn same(delivery: Delivery, found: &Replayed, expected: &Replayed) -> Result<(), ReplayError> {
+fn compare(delivery: Delivery, found: &Replayed, expected: &Replayed) -> Result<(), ReplayError> {
     let events = [found, expected].map(|replayed| join_deltas(&replayed.events));
-    // The accumulated response follows from the events.
+    // Equal events have equal responses, so the responses need no comparison.
     if events[0] == events[1] && found.failure == expected.failure {
         return Ok(());
     }
@@ -288,17 +286,17 @@ fn same(delivery: Delivery, found: &Replayed, expected: &Replayed) -> Result<(),
     Err(ReplayError { delivery, problem })
 }
 
-/// A body whose pieces are complete but may need a wait.
+/// A body with the given pieces. With [`Arrival::Later`], each is pending at its first poll.
 struct Pieces {
     rest: VecDeque<Bytes>,
-    /// Error after the pieces.
+    /// The error that the body returns after the pieces.
     error: Option<ModelError>,
     arrival: Arrival,
     waited: bool,
 }
 
 impl Pieces {
-    fn of(bytes: &Bytes, delivery: Delivery) -> Self {
+    fn cut(bytes: &Bytes, delivery: Delivery) -> Self {
         let each = || (0..bytes.len()).map(|at| bytes.slice(at..=at));
         let pieces = match delivery.cutting {
             Cutting::Whole => VecDeque::from([bytes.clone()]),

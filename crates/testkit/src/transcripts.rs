@@ -21,7 +21,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form for a file extension.
+    /// Returns the form that the extension of a file stands for, such as [`Self::Sse`] for `.sse`.
     fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "sse" => Some(Self::Sse),
@@ -77,18 +77,16 @@ pub fn all() -> io::Result<Vec<Transcript>> {
 }
 
 fn read_file(path: &Path) -> io::Result<Transcript> {
-    let name = |text: Option<&OsStr>| Some(text?.to_str()?.to_owned());
-    let wire = name(path.parent().and_then(Path::file_name));
-    let stem = name(path.file_stem());
+    let name = path.display();
+    let to_text = |part: Option<&OsStr>| Some(part?.to_str()?.to_owned());
+    let wire = to_text(path.parent().and_then(Path::file_name));
+    let stem = to_text(path.file_stem());
     let (Some(wire), Some(stem), Some(form)) = (wire, stem, Form::of(path)) else {
-        let message = format!(
-            "{} is not a transcript: <wire>/<stem>.sse, .ndjson or .json",
-            path.display()
-        );
+        let message = format!("{name} is not a transcript: <wire>/<stem>.sse, .ndjson or .json");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     };
-    let bytes = fs::read(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let fail = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+    let bytes = fs::read(path).map_err(fail)?;
     Ok(Transcript {
         wire,
         stem,

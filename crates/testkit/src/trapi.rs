@@ -84,14 +84,11 @@ impl Reply {
 
     /// Adds a header.
     #[must_use]
-    pub fn with(self, name: &'static str, value: &'static str) -> Self {
-        match self {
-            Self::Body(status, mut headers, body) => {
-                headers.push((name, value));
-                Self::Body(status, headers, body)
-            }
-            other => other,
+    pub fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        if let Self::Body(_, headers, _) = &mut self {
+            headers.push((name, value));
         }
+        self
     }
 }
 
@@ -144,36 +141,33 @@ impl Drop for Service {
     }
 }
 
-/// Reports the cancellation of an unanswered query.
-struct Waiting(mpsc::UnboundedSender<Seen>);
+/// A guard of an unanswered query. The HTTP server drops it when the client cancels the query.
+struct CancellationGuard(mpsc::UnboundedSender<Seen>);
 
-impl Drop for Waiting {
+impl Drop for CancellationGuard {
     fn drop(&mut self) {
         let _ = self.0.send(Seen::GivenUp);
     }
 }
 
 async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
-    for (name, expected) in [
-        (header::CONTENT_TYPE, "application/json"),
-        (header::ACCEPT, "application/json"),
-    ] {
-        if headers.get(&name).is_none_or(|value| value != expected) {
-            return bad(&format!("the header {name} must be {expected}"));
+    for name in [header::CONTENT_TYPE, header::ACCEPT] {
+        if headers.get(&name).is_none_or(|value| value != "application/json") {
+            return reject(&format!("the header {name} must be application/json"));
         }
     }
     let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return bad("the query is not valid JSON");
+        return reject("the query is not valid JSON");
     };
     if let Err(error) = query_validator().validate(&body) {
         let path = error.instance_path();
-        return bad(&format!("invalid query at {path}: {error}"));
+        return reject(&format!("invalid query at {path}: {error}"));
     }
     let graph = &body["message"]["query_graph"];
     for edge in graph["edges"].as_object().unwrap().values() {
         for end in ["subject", "object"] {
             if graph["nodes"].get(edge[end].as_str().unwrap()).is_none() {
-                return bad("an edge refers to an unknown node");
+                return reject("an edge refers to an unknown node");
             }
         }
     }
@@ -194,14 +188,14 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byte
             response
         }
         Reply::Silence => {
-            let _waiting = Waiting(shared.seen.clone());
+            let _guard = CancellationGuard(shared.seen.clone());
             std::future::pending().await
         }
     }
 }
 
-/// TRAPI specifies a string as the body of a 400.
-fn bad(why: &str) -> Response {
+/// Returns a response of status 400. Its body is a JSON string, as TRAPI specifies.
+fn reject(why: &str) -> Response {
     (StatusCode::BAD_REQUEST, axum::Json(why.to_owned())).into_response()
 }
 
@@ -227,7 +221,8 @@ async fn meta_knowledge_graph(State(shared): State<Arc<Shared>>) -> Response {
     axum::Json(graph).into_response()
 }
 
-/// The parameters of the name resolver.
+/// The query parameters of the name resolver. Unknown parameters are an error, so that a test
+/// notices misspelled ones. The real service ignores them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lookup {
@@ -239,7 +234,7 @@ struct Lookup {
     only_taxa: Option<String>,
 }
 
-/// Serves the name resolver. Refuses unknown parameters, unlike the original.
+/// Serves `/names/lookup` of the name resolver.
 async fn lookup(Query(lookup): Query<Lookup>) -> Response {
     let start = lookup.string.to_lowercase();
     let found = NODES.iter().filter(|(_, label, category)| {
@@ -299,7 +294,7 @@ fn query_validator() -> Validator {
     jsonschema::validator_for(&object(&["message"], body)).unwrap()
 }
 
-/// Id, name, category.
+/// The nodes of the data set. Each item is an id, a name and a category.
 const NODES: &[(&str, &str, &str)] = &[
     ("NCBIGene:4353", "MPO", "biolink:Gene"),
     ("NCBIGene:847", "CAT", "biolink:Gene"),
@@ -318,7 +313,8 @@ const NODES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Subject, predicate, object, primary source, score, and any number of publications.
+/// The edges of the data set. Each item is a subject, a predicate, an object, a primary source, a
+/// score, and any number of publications, separated by spaces.
 const EDGES: [&str; 8] = [
     "NCBIGene:4353 biolink:interacts_with NCBIGene:847 infores:biogrid 0.8 PMID:11 PMID:12",
     "NCBIGene:4353 biolink:affects NCBIGene:847 infores:text-mining 0.6 PMID:12 PMID:13 PMID:14",
@@ -331,13 +327,13 @@ const EDGES: [&str; 8] = [
     "NCBIGene:847 biolink:affects CHEBI:16240 infores:ctd 0.5 PMID:19",
 ];
 
-/// Returns the fields of an edge.
-fn fields(index: usize) -> Vec<&'static str> {
+/// Splits an item of [`EDGES`] at the spaces.
+fn split_edge(index: usize) -> Vec<&'static str> {
     EDGES[index].split(' ').collect()
 }
 
-/// Returns whether the category matches one of the requested categories.
-fn is_a(category: &str, wanted: &str) -> bool {
+/// Returns whether the category is the wanted one or a subcategory of it.
+fn is_subcategory(category: &str, wanted: &str) -> bool {
     let wider: &[&str] = match category {
         "biolink:Disease" => &["biolink:DiseaseOrPhenotypicFeature"],
         "biolink:BiologicalProcess" => &["biolink:BiologicalProcessOrActivity"],
@@ -346,38 +342,38 @@ fn is_a(category: &str, wanted: &str) -> bool {
     category == wanted || wanted == "biolink:NamedThing" || wider.contains(&wanted)
 }
 
-/// Returns whether a list is missing or has a matching item.
-fn allows(list: &Value, matches: impl Fn(&str) -> bool) -> bool {
+/// Returns whether a list of the query has a matching item. A missing list allows every value.
+fn list_allows(list: &Value, matches: impl Fn(&str) -> bool) -> bool {
     let items = list.as_array();
     items.is_none_or(|items| items.iter().any(|it| matches(it.as_str().unwrap())))
 }
 
-fn node_fits(id: &str, wanted: &Value) -> bool {
+fn node_matches(id: &str, wanted: &Value) -> bool {
     let node = NODES.iter().find(|(node, ..)| *node == id);
     node.is_some_and(|(.., category)| {
-        allows(&wanted["ids"], |it| it == id)
-            && allows(&wanted["categories"], |it| is_a(category, it))
+        list_allows(&wanted["ids"], |it| it == id)
+            && list_allows(&wanted["categories"], |it| is_subcategory(category, it))
     })
 }
 
-/// A binding of known nodes to the nodes of the query.
+/// Ids of nodes of the data set, by the keys of the query's nodes to which they are bound.
 type Nodes = BTreeMap<String, String>;
 
-/// Returns every binding of known nodes and edges to the query.
-fn matches(graph: &Value) -> Vec<(Nodes, BTreeMap<String, usize>)> {
+/// Returns every way to bind nodes and edges of the data set to the nodes and edges of the query.
+fn find_bindings(graph: &Value) -> Vec<(Nodes, BTreeMap<String, usize>)> {
     let mut partial = vec![(Nodes::new(), BTreeMap::new())];
     for (key, wanted) in graph["edges"].as_object().unwrap() {
         let ends = ["subject", "object"].map(|end| wanted[end].as_str().unwrap());
         let mut next = Vec::new();
         for (nodes, edges) in &partial {
             for index in 0..EDGES.len() {
-                let fields = fields(index);
+                let fields = split_edge(index);
                 let mut nodes = nodes.clone();
                 let mut bound = ends.iter().zip([fields[0], fields[2]]);
-                let fits = allows(&wanted["predicates"], |it| it == fields[1])
+                let fits = list_allows(&wanted["predicates"], |it| it == fields[1])
                     && bound.all(|(key, id)| {
                         let node = nodes.entry((*key).to_owned()).or_insert(id.to_owned());
-                        node == id && node_fits(id, &graph["nodes"][*key])
+                        node == id && node_matches(id, &graph["nodes"][*key])
                     });
                 if fits {
                     let mut edges = edges.clone();
@@ -391,7 +387,7 @@ fn matches(graph: &Value) -> Vec<(Nodes, BTreeMap<String, usize>)> {
     partial
 }
 
-/// Returns the knowledge about a node.
+/// Returns the entry of a node in the knowledge graph of an answer.
 fn knowledge_node(id: &str) -> Value {
     let (_, name, category) = NODES.iter().find(|(node, ..)| *node == id).unwrap();
     json!({
@@ -404,9 +400,9 @@ fn knowledge_node(id: &str) -> Value {
     })
 }
 
-/// Returns the knowledge about an edge.
+/// Returns the entry of an edge in the knowledge graph of an answer.
 fn knowledge_edge(index: usize) -> Value {
-    let fields = fields(index);
+    let fields = split_edge(index);
     let source = fields[3];
     json!({
         "subject": fields[0], "predicate": fields[1], "object": fields[2],
@@ -429,7 +425,7 @@ fn answer(graph: &Value) -> Value {
     let (mut nodes, mut edges) = (Map::new(), Map::new());
     let mut bound: Vec<Nodes> = Vec::new();
     let mut results: Vec<Value> = Vec::new();
-    for (of_result, by_edge) in matches(graph) {
+    for (of_result, by_edge) in find_bindings(graph) {
         for id in of_result.values() {
             nodes.insert(id.clone(), knowledge_node(id));
         }
@@ -451,7 +447,7 @@ fn answer(graph: &Value) -> Value {
         for (key, index) in by_edge {
             let id = format!("edge-{index}");
             let score = analysis["score"].as_f64().unwrap();
-            let of_edge = fields(index)[4].parse().unwrap();
+            let of_edge = split_edge(index)[4].parse().unwrap();
             analysis["score"] = json!(score.max(of_edge));
             let of_edge = analysis["edge_bindings"].as_object_mut().unwrap();
             let of_edge = of_edge.entry(key).or_insert_with(|| json!([]));

@@ -16,7 +16,7 @@ use crate::transcripts::{self, Form};
 pub struct Answer {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
-    /// Gate before the status.
+    /// Gates at which the server waits before it sends the status.
     pub(super) held_by: Vec<Gate>,
     pub(super) steps: Vec<Step>,
 }
@@ -89,26 +89,22 @@ impl Answer {
 
     /// Adds a gate to an existing body: before the piece with this number (from 0), or at its end
     /// if it has fewer pieces.
-    pub fn gate_before(mut self, piece: usize, gate: &Gate) -> Self {
-        let at = self.place_of(piece);
-        self.steps.insert(at, Step::Gate(gate.clone()));
-        self
+    pub fn gate_before(self, piece: usize, gate: &Gate) -> Self {
+        self.insert_before(piece, Step::Gate(gate.clone()))
     }
 
     /// Aborts the connection before the piece with this number (from 0) of an existing body, or at
     /// its end if it has fewer pieces.
-    pub fn break_before(mut self, piece: usize) -> Self {
-        let at = self.place_of(piece);
-        self.steps.insert(at, Step::BreakOff);
-        self
+    pub fn break_before(self, piece: usize) -> Self {
+        self.insert_before(piece, Step::BreakOff)
     }
 
-    fn place_of(&self, piece: usize) -> usize {
+    fn insert_before(mut self, piece: usize, step: Step) -> Self {
         let steps = self.steps.iter().enumerate();
-        steps
-            .filter(|(_, step)| matches!(step, Step::Piece(_)))
-            .nth(piece)
-            .map_or(self.steps.len(), |(at, _)| at)
+        let mut pieces = steps.filter(|(_, step)| matches!(step, Step::Piece(_)));
+        let at = pieces.nth(piece).map_or(self.steps.len(), |(at, _)| at);
+        self.steps.insert(at, step);
+        self
     }
 
     /// Withholds the whole answer, including its status, until the gate is opened.

@@ -18,7 +18,7 @@ impl Latch {
     }
 
     pub(super) async fn wait(&self) {
-        // The caller owns the sender, so it exists.
+        // An error means that the sender was dropped, but `self` owns it.
         let _ = self.0.subscribe().wait_for(|set| *set).await;
     }
 }

@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::gate::Latch;
 
-/// Headers with secret values, because tests may also run against real accounts.
-const SECRETS: [&str; 5] = [
+/// Names of headers with secret values. `Debug` hides them, because tests may also use real API
+/// keys.
+const SECRET_HEADERS: [&str; 5] = [
     "authorization",
     "x-api-key",
     "api-key",
@@ -21,11 +22,11 @@ const SECRETS: [&str; 5] = [
 
 /// A received request and the state of its answer. Clones are the same request.
 ///
-/// `Debug` omits the values of headers with keys.
+/// `Debug` hides the values of headers with API keys and cookies.
 #[derive(Clone)]
-pub struct Request(Arc<Inner>);
+pub struct Request(Arc<RequestData>);
 
-struct Inner {
+struct RequestData {
     method: String,
     path: String,
     query: Option<String>,
@@ -39,12 +40,12 @@ struct Inner {
 impl Request {
     pub(super) fn new(parts: Parts, body: Bytes) -> Self {
         let mut headers = parts.headers;
-        for name in SECRETS {
+        for name in SECRET_HEADERS {
             if let Some(value) = headers.get_mut(name) {
                 value.set_sensitive(true);
             }
         }
-        Self(Arc::new(Inner {
+        Self(Arc::new(RequestData {
             method: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().map(ToOwned::to_owned),
@@ -102,36 +103,28 @@ impl Request {
         self.0.answered.wait().await;
     }
 
-    pub(super) fn watch(&self) -> Watch {
-        Watch(Some(self.clone()))
+    pub(super) fn create_answer_guard(&self) -> AnswerGuard {
+        AnswerGuard(Some(self.clone()))
     }
 }
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner {
-            method,
-            path,
-            query,
-            headers,
-            body,
-            ..
-        } = &*self.0;
         f.debug_struct("Request")
-            .field("method", method)
-            .field("path", path)
-            .field("query", query)
-            .field("headers", headers)
-            .field("body", &String::from_utf8_lossy(body))
+            .field("method", &self.0.method)
+            .field("path", &self.0.path)
+            .field("query", &self.0.query)
+            .field("headers", &self.0.headers)
+            .field("body", &String::from_utf8_lossy(&self.0.body))
             .finish_non_exhaustive()
     }
 }
 
-/// A guard that is attached to the answer. If it is dropped before the end of the answer, the
-/// client has disconnected, because only the connection drops an answer.
-pub(super) struct Watch(Option<Request>);
+/// A guard that the body of an answer owns. If it is dropped before the end of the answer, the
+/// client has disconnected, because only the connection drops a body.
+pub(super) struct AnswerGuard(Option<Request>);
 
-impl Watch {
+impl AnswerGuard {
     /// Marks the answer as complete.
     pub(super) fn answered(&mut self) {
         if let Some(request) = self.0.take() {
@@ -139,13 +132,14 @@ impl Watch {
         }
     }
 
-    /// Ignores a shutdown of the server itself.
+    /// Makes a later drop of this guard not count as a disconnected client, because the fake server
+    /// itself ends the answer.
     pub(super) fn abandon(&mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Watch {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
         if let Some(request) = &self.0 {
             request.0.client_gone.set();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Answer;
+use crate::transcripts::Form;
 
 /// A piece of a scripted model's output.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +41,7 @@ impl Say {
     }
 }
 
-/// Usage in every answer: 20 input tokens and 10 output tokens.
+/// Numbers of input tokens and output tokens that every answer reports.
 const TOKENS: (u32, u32) = (20, 10);
 
 impl Answer {
@@ -82,7 +83,7 @@ impl Answer {
         chunks.push(choice(json!({}), Some(finish)));
         chunks.push(chunk(json!([]), usage));
         let frames = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
-        streamed(frames.chain(["data: [DONE]\n\n".to_owned()]))
+        stream_answer(Form::Sse, frames.chain(["data: [DONE]\n\n".to_owned()]))
     }
 
     /// Creates a streamed answer of OpenAI's Responses: one event per piece, 20 input tokens, 10
@@ -111,7 +112,7 @@ impl Answer {
             "type": "response.created", "response": response("in_progress", Value::Null),
         })];
         let mut items = 0;
-        // Text of the open message.
+        // Text so far of the message that is not finished.
         let mut text: Option<String> = None;
         let finish = |text: String, index: usize, events: &mut Vec<Value>| {
             let id = format!("msg_fake_{index}");
@@ -170,7 +171,7 @@ impl Answer {
         events.push(json!({
             "type": "response.completed", "response": response("completed", usage),
         }));
-        named(&events)
+        stream_named_events(&events)
     }
 
     /// Creates a streamed answer of Anthropic's Messages: one event per piece, 20 input tokens, 10
@@ -223,11 +224,9 @@ impl Answer {
             "usage": {"output_tokens": output_tokens},
         }));
         events.push(json!({"type": "message_stop"}));
-        named(&events)
+        stream_named_events(&events)
     }
-}
 
-impl Answer {
     /// Creates a streamed answer of Gemini: one frame per piece, 20 input tokens, 10 output tokens.
     /// The calls use the given ids.
     pub fn gemini(said: impl IntoIterator<Item = Say>) -> Self {
@@ -251,14 +250,14 @@ impl Answer {
             })
             .collect();
         let (prompt, output) = TOKENS;
-        // Answers with calls end with `STOP`, too.
+        // Gemini reports `STOP` also for answers with function calls.
         let mut last = chunk(json!([{"text": ""}]), Some("STOP"));
         last["usageMetadata"] = json!({
             "promptTokenCount": prompt, "candidatesTokenCount": output,
             "totalTokenCount": prompt + output,
         });
         chunks.push(last);
-        streamed(chunks.iter().map(|chunk| format!("data: {chunk}\n\n")))
+        stream_answer(Form::Sse, chunks.iter().map(|chunk| format!("data: {chunk}\n\n")))
     }
 
     /// Creates a streamed answer of Ollama's `/api/chat`: one line per piece, 20 input tokens, 10
@@ -285,14 +284,12 @@ impl Answer {
         let (prompt, output) = TOKENS;
         let mut last = line(json!({"role": "assistant", "content": ""}));
         last["done"] = true.into();
-        // Answers with calls end with `stop`, too.
+        // Ollama reports `stop` also for answers with tool calls.
         last["done_reason"] = "stop".into();
         last["prompt_eval_count"] = prompt.into();
         last["eval_count"] = output.into();
         lines.push(last);
-        let answer = Self::new(200).header("content-type", "application/x-ndjson");
-        let lines = lines.iter().map(|line| format!("{line}\n"));
-        lines.fold(answer, Self::piece)
+        stream_answer(Form::Ndjson, lines.iter().map(|line| format!("{line}\n")))
     }
 }
 
@@ -304,15 +301,17 @@ fn block_delta(index: u32, delta: &Value) -> Value {
     json!({"type": "content_block_delta", "index": index, "delta": delta})
 }
 
-/// Formats named server-sent events.
-fn named(events: &[Value]) -> Answer {
-    streamed(events.iter().map(|event| {
+/// Creates an answer of server-sent events. The name of each is the value of its field `type`.
+fn stream_named_events(events: &[Value]) -> Answer {
+    let frames = events.iter().map(|event| {
         let name = event["type"].as_str().unwrap_or_default();
         format!("event: {name}\ndata: {event}\n\n")
-    }))
+    });
+    stream_answer(Form::Sse, frames)
 }
 
-fn streamed(frames: impl Iterator<Item = String>) -> Answer {
-    let answer = Answer::new(200).header("content-type", "text/event-stream");
+/// Creates an answer with one piece for each frame.
+fn stream_answer(form: Form, frames: impl Iterator<Item = String>) -> Answer {
+    let answer = Answer::new(200).header("content-type", form.media_type());
     frames.fold(answer, Answer::piece)
 }
