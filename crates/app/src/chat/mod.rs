@@ -17,7 +17,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use switchboard_domain::{Elicitor, ModelId, Session, SessionId};
 use switchboard_orchestration::Agent;
@@ -236,9 +236,7 @@ impl Chat<'_> {
                 Some(editor) => editor.read_question(self.interrupts).await,
                 None => input::stdin_lines::read_input_line(self.interrupts).await,
             };
-            let line = line.map_err(|error| {
-                Failure::runtime_error(error).add_context("failed to read the input")
-            })?;
+            let line = line.context("failed to read the input").map_err(Failure::runtime_error)?;
             if let Some(editor) = &mut self.editor {
                 editor.presses.clear_ctrl_c_presses();
             }

@@ -4,6 +4,7 @@ mod piped_input;
 
 use std::io::{IsTerminal as _, Read as _};
 
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use switchboard_domain::Session;
 
@@ -109,16 +110,14 @@ async fn read_question(text: &str, interrupts: &Interrupts) -> Result<String, Fa
         let mut question = String::new();
         std::io::stdin()
             .read_to_string(&mut question)
-            .map_err(|error| {
-                Failure::usage_error(error)
-                    .add_context("cannot read the question from standard input")
-            })?;
+            .context("cannot read the question from standard input")
+            .map_err(Failure::usage_error)?;
         question
     } else {
         text.to_owned()
     };
     if question.trim().is_empty() {
-        return Err(Failure::usage_error(anyhow::anyhow!(
+        return Err(Failure::usage_error(anyhow!(
             "the question is empty: give it as `switchboard ask \"…\"`, or `-` to read it from \
              standard input"
         )));

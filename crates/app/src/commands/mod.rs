@@ -12,6 +12,7 @@ mod sessions;
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use serde::Serialize;
 use switchboard_domain::redact::Redactor;
@@ -127,27 +128,26 @@ fn ignore_empty_variables(command: clap::Command) -> clap::Command {
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 fn start_runtime(cli: Cli) -> Result<Code, Failure> {
-    let environment = Environment::from_process().map_err(|error| {
-        Failure::usage_error(error).add_context("failed to read the working directory")
-    })?;
+    let environment = Environment::from_process()
+        .context("failed to read the working directory")
+        .map_err(Failure::usage_error)?;
     // At least two worker threads, because signals must be received while one thread is blocked.
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
         .build()
-        .map_err(|error| {
-            Failure::runtime_error(error).add_context("failed to start the runtime")
-        })?;
+        .context("failed to start the runtime")
+        .map_err(Failure::runtime_error)?;
     let result = runtime.block_on(run_command(cli, environment));
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     result
 }
 
 async fn run_command(cli: Cli, environment: Environment) -> Result<Code, Failure> {
-    let interrupts = Interrupts::listen_for_signals().map_err(|error| {
-        Failure::runtime_error(error).add_context("failed to listen for signals")
-    })?;
+    let interrupts = Interrupts::listen_for_signals()
+        .context("failed to listen for signals")
+        .map_err(Failure::runtime_error)?;
     // The command `serve` exports its last spans itself, within its own time limit for the
     // shutdown.
     let exports_spans = matches!(cli.command, Command::Serve(_));

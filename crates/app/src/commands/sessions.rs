@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -192,16 +192,15 @@ async fn import_sessions(
     let imported = if file.as_os_str() == "-" {
         store.import(owner, tokio::io::stdin(), ids).await
     } else {
-        let opened = tokio::fs::File::open(path).await.map_err(|error| {
-            Failure::usage_error(error).add_context(format!("cannot read {}", file.display()))
-        })?;
+        let opened = tokio::fs::File::open(path).await;
+        let opened = opened.with_context(|| format!("cannot read {}", file.display()));
+        let opened = opened.map_err(Failure::usage_error)?;
         let opened = tokio::io::BufReader::new(opened);
         store.import(owner, opened, ids).await
     };
-    let imported = imported.map_err(|error| {
-        Failure::usage_error(error)
-            .add_context(format!("nothing was imported from {}", file.display()))
-    })?;
+    let imported = imported
+        .with_context(|| format!("nothing was imported from {}", file.display()))
+        .map_err(Failure::usage_error)?;
     for id in &imported.sessions {
         output::print_lines(&id.0)?;
     }

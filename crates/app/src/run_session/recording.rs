@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolCatalog, ToolHost};
 use switchboard_evals::recording::{Player, Recorder, RequestMatching};
@@ -79,9 +79,8 @@ impl RecordingArgs {
             let redactor = build_redactor(config, environment);
             Ok(Player::read_redacted(BufReader::new(opened), redactor)?)
         };
-        let player = open().map_err(|error| {
-            Failure::usage_error(error).add_context(format!("cannot replay {}", file.display()))
-        })?;
+        let player = open().with_context(|| format!("cannot replay {}", file.display()));
+        let player = player.map_err(Failure::usage_error)?;
         let matching = match self.matching.as_str() {
             "order" => RequestMatching::Order,
             _ => RequestMatching::Exact,
@@ -118,9 +117,8 @@ impl RecordingArgs {
                 build_redactor(config, environment),
             )?)
         };
-        let recorder = open().map_err(|error| {
-            Failure::usage_error(error).add_context(format!("cannot record to {}", file.display()))
-        })?;
+        let recorder = open().with_context(|| format!("cannot record to {}", file.display()));
+        let recorder = recorder.map_err(Failure::usage_error)?;
         Ok(Some(RecordingMode::Recording(
             recorder.with_hidden_arguments(context_values::configured_context_values(config)),
         )))

@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use anyhow::Context as _;
 use switchboard_mcp_client::{
     HostOptions, ToolPinFile, ToolPinStoreError,
     auth::{AuthOptions, FileStore},
@@ -84,9 +85,9 @@ fn server_config_files(config: &Config) -> BTreeMap<String, String> {
 }
 
 pub(crate) fn program_path() -> Result<PathBuf, Failure> {
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::runtime_error(error).add_context("cannot find the path of this program")
-    })?;
+    let program = std::env::current_exe()
+        .context("cannot find the path of this program")
+        .map_err(Failure::runtime_error)?;
     // If an update has replaced the program, its old file no longer exists at this path. Linux
     // still provides the file as `/proc/self/exe`.
     let replaced = cfg!(target_os = "linux") && !program.exists();

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::run_session::{
@@ -48,9 +48,9 @@ pub(crate) async fn append_piped_text(
         (&mut reading).await.map_err(io::Error::other)?
     };
     let bytes = tokio::select! {
-        bytes = read => bytes.map_err(|error| {
-            Failure::runtime_error(error).add_context("cannot read standard input")
-        })?,
+        bytes = read => bytes
+            .context("cannot read standard input")
+            .map_err(Failure::runtime_error)?,
         () = interrupts.wait_for_first_interruption() => {
             return Err(Failure {
                 code: Code::Interrupted,

@@ -2,6 +2,7 @@
 
 use std::{fs, io::ErrorKind, path::Path};
 
+use anyhow::Context as _;
 use serde::Serialize;
 use switchboard_evals::report::{
     ModelSummary, Report, comparison::ReportComparison, metric::Metric, page,
@@ -156,9 +157,8 @@ struct ReportOutput<'r> {
 
 fn write_output_file(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {
     let path = environment.working_dir.join(file);
-    fs::write(path, text).map_err(|error| {
-        Failure::usage_error(error).add_context(format!("cannot write {}", file.display()))
-    })
+    let written = fs::write(path, text).with_context(|| format!("cannot write {}", file.display()));
+    written.map_err(Failure::usage_error)
 }
 
 #[derive(Serialize)]

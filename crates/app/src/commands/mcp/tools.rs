@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use switchboard_domain::{
@@ -187,9 +187,8 @@ fn read_tool_input(text: &str) -> Result<JsonObject, Failure> {
         text.clear();
         std::io::stdin()
             .read_to_string(&mut text)
-            .map_err(|error| {
-                Failure::usage_error(error).add_context("cannot read standard input")
-            })?;
+            .context("cannot read standard input")
+            .map_err(Failure::usage_error)?;
     }
     match serde_json::from_str(&text) {
         Ok(Value::Object(input)) => Ok(input),

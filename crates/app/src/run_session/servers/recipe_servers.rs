@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context as _, anyhow, bail};
 use switchboard_domain::similar_names::list_available_names;
 use switchboard_mcp_client::config::ServerConfig;
 use switchboard_orchestration::recipe::Recipe;
@@ -37,9 +37,8 @@ impl Context {
             .into_iter()
             .map(|name| bundled_server(name, &program, &self.environment));
         let servers: anyhow::Result<Vec<ServerConfig>> = servers.collect();
-        let servers = servers.map_err(|error| {
-            Failure::usage_error(error).add_context(format!("recipe {}", recipe.name))
-        })?;
+        let servers = servers.with_context(|| format!("recipe {}", recipe.name));
+        let servers = servers.map_err(Failure::usage_error)?;
         if !servers.is_empty() {
             self.config.servers.get_or_insert_default().extend(servers);
         }
