@@ -190,6 +190,7 @@ pub fn score_turn(
     let mut known: Vec<&ToolCallRecord> = earlier.collect();
     let mut failed: Vec<&ToolCallRecord> = Vec::new();
     let mut scored = Vec::with_capacity(calls.len());
+    let because = |verdict, reason: &str| (verdict, Some(reason.to_owned()));
     for (position, info) in calls.iter().enumerate() {
         let call = info.record;
         // A redacted call never counts as a repetition, because inputs with different secrets look
@@ -209,15 +210,13 @@ pub fn score_turn(
         // them.
         let is_unjudged = turn.calls.is_none() || call.server.is_none() || is_retry;
         let (verdict, reason) = if forbidden.iter().any(is_forbidden) {
-            let reason = "the tool is forbidden in this turn".to_owned();
-            (Verdict::Forbidden, Some(reason))
+            because(Verdict::Forbidden, "the tool is forbidden in this turn")
         } else if info.outcome == CallOutcome::Hallucinated {
             (Verdict::Hallucinated, call.failure.map(describe_failure))
         } else if assigned.contains_key(&position) {
             (Verdict::Right, None)
         } else if misplaced.contains(&position) {
-            let reason = "it is expected at another position".to_owned();
-            (Verdict::WrongOrder, Some(reason))
+            because(Verdict::WrongOrder, "it is expected at another position")
         } else if unknown.contains_key(&position) {
             (Verdict::Unknown, describe_redacted_arguments(call))
         } else if let Some(place) = unmet
@@ -229,13 +228,11 @@ pub fn score_turn(
             let reason = matchers[one].describe_difference(call, info.is_redacted);
             (Verdict::WrongInput, reason)
         } else if turn.calls.is_some() && is_repeated {
-            let reason = "its result was already known".to_owned();
-            (Verdict::Unnecessary, Some(reason))
+            because(Verdict::Unnecessary, "its result was already known")
         } else if is_unjudged {
             (Verdict::Unjudged, None)
         } else {
-            let reason = "the call is not expected".to_owned();
-            (Verdict::Unnecessary, Some(reason))
+            because(Verdict::Unnecessary, "the call is not expected")
         };
         scored.push(ScoredCall::new(call, info.outcome, verdict, reason));
     }
@@ -276,9 +273,8 @@ fn describe_missing_calls(
         let may_be_made = unknown.values().any(|it| it == *one);
         !expected[**one].optional && !may_be_made
     });
-    missing
-        .map(|one| describe_expected_call(&expected[*one]))
-        .collect()
+    let texts = missing.map(|one| describe_expected_call(&expected[*one]));
+    texts.collect()
 }
 
 /// Returns the outcome of a call whose input may be redacted. A redacted input that is invalid
@@ -347,12 +343,10 @@ fn describe_unexecuted_calls(
         .collect();
     let mut found = Vec::new();
     for (position, info) in calls.iter().enumerate() {
-        let Some(&one) = assigned.get(&position) else {
+        let required = assigned.get(&position).filter(|one| !expected[**one].optional);
+        let (Some(&one), CallOutcome::NotExecuted) = (required, info.outcome) else {
             continue;
         };
-        if info.outcome != CallOutcome::NotExecuted || expected[one].optional {
-            continue;
-        }
         // Only redacted input can be invalid here, because other calls with invalid input are never
         // assigned. Redaction may have made the input invalid, so the recorded run may have
         // executed the call.
@@ -375,10 +369,8 @@ fn describe_unexecuted_calls(
             }
             _ => "",
         };
-        found.push(format!(
-            "{} ({reason}{hint})",
-            describe_expected_call(&expected[one])
-        ));
+        let call = describe_expected_call(&expected[one]);
+        found.push(format!("{call} ({reason}{hint})"));
     }
     found
 }
@@ -425,10 +417,8 @@ fn describe_redacted_arguments(call: &ToolCallRecord) -> Option<String> {
     let names = fields.filter(|(_, value)| is_redacted(value));
     let names: Vec<String> = names.map(|(name, _)| format!("`{name}`")).collect();
     let verb = if names.len() == 1 { "was" } else { "were" };
-    Some(format!(
-        "{} {verb} redacted in the recording",
-        names.join(" and ")
-    ))
+    let names = names.join(" and ");
+    Some(format!("{names} {verb} redacted in the recording"))
 }
 
 /// Returns a text with tool and arguments for each call that a turn requires. Omits optional calls.

@@ -127,17 +127,13 @@ fn match_value_type(
     // An empty string among the accepted values only allows a missing argument.
     let answered = allowed.iter().find(|answer| !is_empty_text(answer));
     let answered = answered.map(PythonType::from_json_value);
-    let is_other = answered.is_some_and(|it| it != expected);
-    let declared = || {
-        Some(if is_other {
-            TypeMatch::Answered
-        } else {
-            TypeMatch::Declared
-        })
+    let declared = match answered {
+        Some(answered) if answered != expected => TypeMatch::Answered,
+        _ => TypeMatch::Declared,
     };
     if PythonType::from_json_value(value) == expected {
         let (Some(items), Value::Array(list)) = (items, value) else {
-            return declared();
+            return Some(declared);
         };
         // Accepts the items if, for at least one accepted list, each item has the type `items` or
         // the type of the values in that list. If an accepted value is not a list, accepts items of
@@ -148,7 +144,7 @@ fn match_value_type(
                 .all(|item| match_value_type(item, answer, items, None).is_some()),
             _ => true,
         };
-        return allowed.iter().any(suits).then(declared).flatten();
+        return allowed.iter().any(suits).then_some(declared);
     }
     (answered == Some(PythonType::from_json_value(value))).then_some(TypeMatch::Answered)
 }
@@ -184,14 +180,12 @@ fn is_accepted_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
         let Value::Object(answer) = answer else {
             return false;
         };
-        let is_right = fields.iter().all(|(name, value)| {
-            answer
-                .get(name)
-                .is_some_and(|it| is_accepted_field(value, it))
-        }) && answer
-            .iter()
-            .all(|(name, allowed)| fields.contains_key(name) || is_optional_field(allowed));
-        if is_right {
+        let all_accepted = fields.iter().all(|(name, value)| {
+            let allowed = answer.get(name);
+            allowed.is_some_and(|allowed| is_accepted_field(value, allowed))
+        });
+        let mut missing = answer.iter().filter(|(name, _)| !fields.contains_key(*name));
+        if all_accepted && missing.all(|(_, allowed)| is_optional_field(allowed)) {
             return true;
         }
     }

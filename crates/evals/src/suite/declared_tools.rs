@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    DeclaredTool, Scenario, ScoringRules, SuiteError, suite_error, tool_pattern::ToolNames,
+    DeclaredTool, Scenario, ScoringRules, SuiteError, require, suite_error,
+    tool_pattern::ToolNames,
 };
 
 /// Server name of the tools that a scenario declares, in patterns, expected calls and reports. No
@@ -20,9 +21,9 @@ pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(
     for (at, tool) in scenario.tools.iter().enumerate() {
         let place = format!("{place}.tools[{at}]");
         tool.validate_tool(&place)?;
-        if !names.insert((Some(DECLARED_SERVER.to_owned()), tool.name.clone())) {
-            return suite_error(format!("{place}.name"), "another tool has this name");
-        }
+        let is_unique = names.insert((Some(DECLARED_SERVER.to_owned()), tool.name.clone()));
+        let reason = "another tool has this name";
+        require(is_unique, format!("{place}.name"), reason)?;
     }
     // Turns with `ScoringRules::Bfcl` are not checked, because the benchmark data may expect calls
     // of functions that it does not declare.
@@ -31,10 +32,8 @@ pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(
     for (at, turn) in turns.filter(|(_, turn)| turn.scoring == ScoringRules::Switchboard) {
         if let Some((field, problem)) = turn.find_missing_tools(&names).into_iter().next() {
             let names: Vec<&str> = names.iter().map(|(_, tool)| tool.as_str()).collect();
-            let reason = format!(
-                "{problem}: the scenario's tools are `{}`",
-                names.join("`, `")
-            );
+            let names = names.join("`, `");
+            let reason = format!("{problem}: the scenario's tools are `{names}`");
             return suite_error(format!("{place}.turns[{at}].{field}"), reason);
         }
     }
@@ -44,34 +43,23 @@ pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(
 impl DeclaredTool {
     fn validate_tool(&self, place: &str) -> Result<(), SuiteError> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if self.name.is_empty()
-            || self.name.len() > MAX_NAME_CHARS
-            || !self.name.chars().all(is_name)
-        {
-            return suite_error(
-                format!("{place}.name"),
-                "must have 1 to 128 letters, digits, `_`, `-` and `.`",
-            );
-        }
+        let has_valid_length = (1..=MAX_NAME_CHARS).contains(&self.name.len());
+        let is_valid = has_valid_length && self.name.chars().all(is_name);
+        let reason = "must have 1 to 128 letters, digits, `_`, `-` and `.`";
+        require(is_valid, format!("{place}.name"), reason)?;
         let place = format!("{place}.input_schema");
         let Value::Object(schema) = &self.input_schema else {
-            return suite_error(
-                place,
-                "must be the JSON Schema of an object, such as {type: object}",
-            );
+            let reason = "must be the JSON Schema of an object, such as {type: object}";
+            return suite_error(place, reason);
         };
-        if schema.get("type").is_some_and(|it| it != "object") {
-            return suite_error(format!("{place}.type"), "must be `object`");
-        }
+        let is_object = schema.get("type").is_none_or(|it| it == "object");
+        require(is_object, format!("{place}.type"), "must be `object`")?;
         match schema.get("properties") {
             Some(Value::Object(properties)) => {
-                let mut schemas = properties.iter();
-                let invalid = schemas.find(|(_, it)| !(it.is_object() || it.is_boolean()));
-                if let Some((name, _)) = invalid {
-                    return suite_error(
-                        format!("{place}.properties.{name}"),
-                        "must be a JSON Schema, such as {type: string}",
-                    );
+                for (name, it) in properties {
+                    let reason = "must be a JSON Schema, such as {type: string}";
+                    let is_schema = it.is_object() || it.is_boolean();
+                    require(is_schema, format!("{place}.properties.{name}"), reason)?;
                 }
             }
             Some(_) => {

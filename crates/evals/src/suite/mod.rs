@@ -252,6 +252,11 @@ fn suite_error(place: String, reason: impl Into<String>) -> Result<(), SuiteErro
     Err(SuiteError::invalid_value(place, reason))
 }
 
+/// Returns an error for the field at `place` unless its value is valid.
+fn require(is_valid: bool, place: String, reason: &str) -> Result<(), SuiteError> {
+    if is_valid { Ok(()) } else { suite_error(place, reason) }
+}
+
 impl Suite {
     /// Parses and validates a suite.
     ///
@@ -289,62 +294,40 @@ impl Suite {
     /// Validates a suite that was built in code or deserialized directly.
     /// [`parse_suite`](Self::parse_suite) also does this.
     pub fn validate_suite(&self) -> Result<(), SuiteError> {
-        if self.scenarios.is_empty() {
-            return suite_error(
-                "scenarios".to_owned(),
-                "the suite has no scenarios: add one with a name and turns",
-            );
-        }
-        if self.repetitions == 0 || self.repetitions > MAX_REPETITIONS {
-            return suite_error("repetitions".to_owned(), "must be from 1 to 1000");
-        }
-        let Thresholds {
-            passed,
-            accuracy,
-            hallucinated,
-            unnecessary,
-        } = self.thresholds;
+        let reason = "the suite has no scenarios: add one with a name and turns";
+        require(!self.scenarios.is_empty(), "scenarios".to_owned(), reason)?;
+        let is_valid = (1..=MAX_REPETITIONS).contains(&self.repetitions);
+        require(is_valid, "repetitions".to_owned(), "must be from 1 to 1000")?;
         for (name, share) in [
-            ("passed", passed),
-            ("accuracy", accuracy),
-            ("hallucinated", hallucinated),
-            ("unnecessary", unnecessary),
+            ("passed", self.thresholds.passed),
+            ("accuracy", self.thresholds.accuracy),
+            ("hallucinated", self.thresholds.hallucinated),
+            ("unnecessary", self.thresholds.unnecessary),
         ] {
-            if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-                return suite_error(format!("thresholds.{name}"), "must be a number from 0 to 1");
-            }
+            let is_valid = share.is_none_or(|share| (0.0..=1.0).contains(&share));
+            let reason = "must be a number from 0 to 1";
+            require(is_valid, format!("thresholds.{name}"), reason)?;
         }
         for name in self.files.keys() {
             let mut parts = Path::new(name).components();
             let is_inside = parts.all(|part| matches!(part, Component::Normal(_)));
-            if name.is_empty() || !is_inside || name.contains('\\') {
-                return suite_error(
-                    format!("files.{name}"),
-                    "must be a relative path without `..`, with `/` as separator",
-                );
-            }
+            let is_valid = !name.is_empty() && is_inside && !name.contains('\\');
+            let reason = "must be a relative path without `..`, with `/` as separator";
+            require(is_valid, format!("files.{name}"), reason)?;
         }
         let mut names = BTreeSet::new();
         for (at, scenario) in self.scenarios.iter().enumerate() {
             let place = format!("scenarios[{at}]");
-            if scenario.name.trim().is_empty() {
-                return suite_error(format!("{place}.name"), "must not be empty");
-            }
-            if !names.insert(scenario.name.as_str()) {
-                return suite_error(format!("{place}.name"), "another scenario has this name");
-            }
-            if scenario.fresh_servers && !scenario.tools.is_empty() {
-                return suite_error(
-                    format!("{place}.fresh_servers"),
-                    "declared `tools` replace all servers: remove one of the two fields",
-                );
-            }
-            if scenario.turns.is_empty() {
-                return suite_error(
-                    format!("{place}.turns"),
-                    "the scenario has no turns: add one with `say`",
-                );
-            }
+            let has_name = !scenario.name.trim().is_empty();
+            require(has_name, format!("{place}.name"), "must not be empty")?;
+            let is_unique = names.insert(scenario.name.as_str());
+            let reason = "another scenario has this name";
+            require(is_unique, format!("{place}.name"), reason)?;
+            let is_valid = !scenario.fresh_servers || scenario.tools.is_empty();
+            let reason = "declared `tools` replace all servers: remove one of the two fields";
+            require(is_valid, format!("{place}.fresh_servers"), reason)?;
+            let reason = "the scenario has no turns: add one with `say`";
+            require(!scenario.turns.is_empty(), format!("{place}.turns"), reason)?;
             for (number, turn) in scenario.turns.iter().enumerate() {
                 turn.validate_turn(&format!("{place}.turns[{number}]"))?;
             }
@@ -356,9 +339,8 @@ impl Suite {
 
 impl Turn {
     fn validate_turn(&self, place: &str) -> Result<(), SuiteError> {
-        if self.say.trim().is_empty() {
-            return suite_error(format!("{place}.say"), "must not be empty");
-        }
+        let has_text = !self.say.trim().is_empty();
+        require(has_text, format!("{place}.say"), "must not be empty")?;
         for (at, call) in self.calls.iter().flatten().enumerate() {
             call.validate_call(&format!("{place}.calls[{at}]"))?;
         }
@@ -385,9 +367,8 @@ impl ExpectedCall {
     }
 
     fn validate_call(&self, place: &str) -> Result<(), SuiteError> {
-        if self.tool.trim().is_empty() {
-            return suite_error(format!("{place}.tool"), "must not be empty");
-        }
+        let has_tool = !self.tool.trim().is_empty();
+        require(has_tool, format!("{place}.tool"), "must not be empty")?;
         for (name, wanted) in &self.input {
             Matcher::parse_matcher(wanted).map_err(|reason| {
                 SuiteError::invalid_value(format!("{place}.input.{name}"), reason)
@@ -395,11 +376,10 @@ impl ExpectedCall {
         }
         for (at, other) in self.or.iter().enumerate() {
             let place = format!("{place}.or[{at}]");
-            if other.optional || !other.or.is_empty() {
-                let reason =
-                    "an alternative cannot have `optional` or `or`: set them on the call itself";
-                return suite_error(place, reason);
-            }
+            let is_valid = !other.optional && other.or.is_empty();
+            let reason =
+                "an alternative cannot have `optional` or `or`: set them on the call itself";
+            require(is_valid, place.clone(), reason)?;
             other.validate_call(&place)?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Starts runs, and creates sessions for them.
 
-use std::{fmt::Write as _, future::ready, sync::Arc};
+use std::{future::ready, sync::Arc};
 
 use futures_util::{StreamExt as _, stream};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -29,8 +29,6 @@ const MAX_TITLE: usize = 80;
 /// dot and 32 hex digits follow, so that the stored id has at most 128 characters, like the session
 /// ids that clients may send.
 const ID_PREFIX_LENGTH: usize = 95;
-/// Number of bytes of the keyed hash in a stored session id. It is written as 32 hex digits.
-const ID_HASH_BYTES: usize = 16;
 
 impl RunHub {
     /// Starts a run. The run continues if the client disconnects, unless the run is ephemeral.
@@ -271,9 +269,9 @@ fn new_session(id: SessionId, title: String) -> Session {
 }
 
 /// Derives the stored session id from the principal and the id that the client chose. The result
-/// begins with `id`, cut at [`ID_PREFIX_LENGTH`] characters. The rest is a keyed hash of tenant,
-/// user and `id`. Other clients do not know the key of the store, so they cannot compute this id
-/// and create the session first.
+/// begins with `id`, cut at [`ID_PREFIX_LENGTH`] characters. The rest is the first 16 bytes of a
+/// keyed hash of tenant, user and `id`, as hexadecimal text. Other clients do not know the key of
+/// the store, so they cannot compute this id and create the session first.
 fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
     let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes());
     // HMAC accepts keys of any length, so this error does not occur.
@@ -282,14 +280,10 @@ fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<Sessi
         mac.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         mac.update(part.as_bytes());
     }
-    let tag = mac.finalize().into_bytes();
-    let mut hash = String::new();
-    for byte in tag.iter().take(ID_HASH_BYTES) {
-        // Writing to a string does not fail.
-        let _ = write!(hash, "{byte:02x}");
-    }
+    let hash = mac.finalize().into_bytes();
+    let start = hash.first_chunk().copied().map_or(0, u128::from_be_bytes);
     let prefix: String = id.0.chars().take(ID_PREFIX_LENGTH).collect();
-    Ok(SessionId(format!("{prefix}.{hash}")))
+    Ok(SessionId(format!("{prefix}.{start:032x}")))
 }
 
 /// Returns the title of a new session that begins with these messages: the first line of the first

@@ -92,10 +92,8 @@ pub(super) async fn chat(
     JsonBody(request): JsonBody<ChatRequest>,
 ) -> Result<Response, Problem> {
     if request.message.trim().is_empty() {
-        return Err(Problem::invalid_field(
-            "message",
-            "`message` is empty: send a question",
-        ));
+        let detail = "`message` is empty: send a question";
+        return Err(Problem::invalid_field("message", detail));
     }
     reject_nul_character("message", &request.message)?;
     if let Some(id) = request.session_id.as_ref().filter(|id| !is_valid_id(id)) {

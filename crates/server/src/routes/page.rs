@@ -5,7 +5,7 @@
 //! (`vendor/x.js.gz`), which every browser accepts. A debug build reads the files from the source
 //! folder for each request, so that changes are visible without a build.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::borrow::Cow;
 
 use axum::{
     Router,
@@ -123,11 +123,8 @@ fn file_response(path: &str, request: &HeaderMap) -> Response {
 /// Returns the file, and whether it is stored compressed.
 fn find_file(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
     // A debug build reads from the file system, so paths to other folders are refused.
-    if path
-        .split('/')
-        .any(|part| part.is_empty() || part.starts_with('.'))
-        || path.contains('\\')
-    {
+    let mut parts = path.split('/');
+    if path.contains('\\') || parts.any(|part| part.is_empty() || part.starts_with('.')) {
         return None;
     }
     EmbeddedWebFiles::get(path)
@@ -135,14 +132,10 @@ fn find_file(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
         .or_else(|| EmbeddedWebFiles::get(&format!("{path}.gz")).map(|file| (file, true)))
 }
 
+/// Returns the entity tag of a file: the first 16 bytes of its hash as hexadecimal text in quotes.
 fn entity_tag(hash: &[u8]) -> String {
-    let mut tag = String::from("\"");
-    for byte in hash.iter().take(16) {
-        // Writing to a string cannot fail.
-        let _ = write!(tag, "{byte:02x}");
-    }
-    tag.push('"');
-    tag
+    let start = hash.first_chunk().copied().map_or(0, u128::from_be_bytes);
+    format!("\"{start:032x}\"")
 }
 
 /// Returns whether the browser has the file version `tag`. Proxies may weaken a tag (`W/"…"`).

@@ -47,16 +47,15 @@ pub(super) async fn healthz() -> Json<Health> {
     )
 )]
 pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
-    let unready = |detail: String| Problem::server_unavailable(detail);
     if app.hub().shutdown_token().is_cancelled() {
-        return Err(unready("the server is shutting down".to_owned()));
+        return Err(Problem::server_unavailable("the server is shutting down"));
     }
     if !app.store_is_ready().await {
-        return Err(unready(
-            "the session store cannot be read and written: see the server log".to_owned(),
-        ));
+        let detail = "the session store cannot be read and written: see the server log";
+        return Err(Problem::server_unavailable(detail));
     }
-    app.engine().check_readiness().await.map_err(unready)?;
+    let checked = app.engine().check_readiness().await;
+    checked.map_err(Problem::server_unavailable)?;
     Ok(Json(Health { status: "ready" }))
 }
 

@@ -189,9 +189,8 @@ pub(super) async fn decide(
     JsonBody(decision): JsonBody<Decision>,
 ) -> Result<Response, Problem> {
     let decision = decision.into_approval_decision()?;
-    let hub = app.hub();
-    let record = hub.decide_call(&principal, &id, &call, decision).await?;
-    Ok(accepted_response(record))
+    let decided = app.hub().decide_call(&principal, &id, &call, decision);
+    decided.await.map(accepted_response)
 }
 
 /// Answer an elicitation request
@@ -214,9 +213,8 @@ pub(super) async fn answer(
     JsonBody(answer): JsonBody<Answer>,
 ) -> Result<Response, Problem> {
     let answer = answer.into_elicitation_answer()?;
-    let hub = app.hub();
-    let answered = hub.answer_question(&principal, &id, &question, answer);
-    Ok(accepted_response(answered.await?))
+    let answered = app.hub().answer_question(&principal, &id, &question, answer);
+    answered.await.map(accepted_response)
 }
 
 /// Cancel a run
@@ -240,8 +238,8 @@ pub(super) async fn cancel(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    let record = app.hub().cancel_run(&principal, &id).await?;
-    Ok(accepted_response(record))
+    let cancelled = app.hub().cancel_run(&principal, &id).await;
+    cancelled.map(accepted_response)
 }
 
 /// Continue a waiting or interrupted run
@@ -265,6 +263,6 @@ pub(super) async fn continue_run(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    let record = app.hub().continue_run(&principal, &id).await?;
-    Ok(accepted_response(record))
+    let continued = app.hub().continue_run(&principal, &id).await;
+    continued.map(accepted_response)
 }
