@@ -20,8 +20,8 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, default_number},
 };
 
-/// Time for which the list of relations is cached. The list has a size of megabytes and changes
-/// only with updates of the service.
+/// Time for which the list of relations is cached. The list has several megabytes, and it changes
+/// only when the service is updated.
 const CACHE_TIME: Duration = Duration::from_hours(1);
 
 struct CachedMetaKnowledgeGraph {

@@ -19,15 +19,17 @@ use crate::text::truncate;
 
 /// The organism of all genes of the sample.
 const HUMAN: &str = "NCBITaxon:9606";
-/// Aggregator in the provenance of all edges, which marks them as edges of the sample.
+/// Knowledge source that the provenance of every edge contains, so that users recognize edges of
+/// the sample.
 const SOURCE: &str = "infores:switchboard-sample";
 
 /// The sample data set.
 #[derive(Debug, Deserialize)]
 pub(super) struct Sample {
-    /// The predicates of the edges, each with the predicate of the opposite direction.
+    /// Maps each predicate to its inverse, such as `biolink:affects` to `biolink:affected_by`.
     inverses: IndexMap<String, String>,
-    /// The categories of each kind of nodes, the most specific one first.
+    /// Maps the field `kind` of a node, such as `Gene`, to the categories of the node. The most
+    /// specific category comes first.
     kinds: IndexMap<String, Vec<String>>,
     nodes: IndexMap<String, SampleNode>,
     edges: Vec<SampleEdge>,
@@ -41,7 +43,7 @@ struct SampleNode {
     synonyms: Vec<String>,
 }
 
-/// Subject, predicate, object and primary source of an edge.
+/// An edge of the sample: its subject, predicate, object and primary source.
 #[derive(Debug, Deserialize)]
 struct SampleEdge(String, String, String, String);
 
@@ -58,7 +60,8 @@ impl Sample {
         kind.map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the nodes with the name, then those whose name or synonym contains it.
+    /// Finds nodes by a part of their id, name or synonyms. Nodes with exactly this id, name or
+    /// synonym come first. Ignores case.
     pub(super) fn find_names(
         &self,
         name: &str,
@@ -66,7 +69,7 @@ impl Sample {
         taxon: Option<&str>,
     ) -> Result<Vec<ResolverMatch>, BteError> {
         let category = category.and_then(normalize_category);
-        Self::check_known("category", category.as_ref(), &self.known_categories())?;
+        Self::check_is_known("category", category.as_ref(), &self.known_categories())?;
         let wanted = name.trim().to_lowercase();
         let mut found = Vec::new();
         for (id, node) in &self.nodes {
@@ -96,7 +99,8 @@ impl Sample {
         Ok(found.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// Answers a query with one edge.
+    /// Returns the response to a query with two nodes and one edge. Returns an error for any other
+    /// query.
     pub(super) fn query(&self, query: &QueryGraph) -> Result<Response, BteError> {
         let ends = query.edges.iter().next().and_then(|(key, edge)| {
             let (subject, object) = (&edge.subject, &edge.object);
@@ -115,19 +119,19 @@ impl Sample {
         self.check_node(object)?;
         let pairs = self.inverses.iter().flat_map(|(one, other)| [one, other]);
         let known = pairs.map(String::as_str).chain(PREDICATES).collect();
-        Self::check_known("predicate", &edge.predicates, &known)?;
+        Self::check_is_known("predicate", &edge.predicates, &known)?;
         let is_wanted =
             |predicate: &String| edge.predicates.is_empty() || edge.predicates.contains(predicate);
         let (mut nodes, mut edges, mut results) = (Map::new(), Map::new(), Vec::new());
         for (number, found) in self.edges.iter().enumerate() {
             let SampleEdge(from, predicate, to, source) = found;
             let inverse = self.inverses.get(predicate);
-            let bound = if is_wanted(predicate) && self.fits(subject, from) && self.fits(object, to)
+            let bound = if is_wanted(predicate) && self.matches_query_node(subject, from) && self.matches_query_node(object, to)
             {
                 (from, to)
             } else if inverse.is_some_and(is_wanted)
-                && self.fits(subject, to)
-                && self.fits(object, from)
+                && self.matches_query_node(subject, to)
+                && self.matches_query_node(object, from)
             {
                 (to, from)
             } else {
@@ -206,7 +210,7 @@ impl Sample {
         }
     }
 
-    fn fits(&self, node: &QueryNode, id: &String) -> bool {
+    fn matches_query_node(&self, node: &QueryNode, id: &String) -> bool {
         let categories = self.categories(id);
         (node.ids.is_empty() || node.ids.contains(id))
             && (node.categories.is_empty()
@@ -221,7 +225,7 @@ impl Sample {
     /// Returns an error if the sample contains none of the node's ids, or if one of its categories
     /// is unknown.
     fn check_node(&self, node: &QueryNode) -> Result<(), BteError> {
-        Self::check_known("category", &node.categories, &self.known_categories())?;
+        Self::check_is_known("category", &node.categories, &self.known_categories())?;
         if node.ids.is_empty() || node.ids.iter().any(|id| self.nodes.contains_key(id)) {
             return Ok(());
         }

@@ -19,9 +19,12 @@ pub(super) struct AdjacencyIndex<'a> {
     links: Vec<IndexMap<usize, Vec<(Direction, &'a Edge)>>>,
 }
 
+/// The direction of an edge, seen from one of its two nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
+    /// The edge starts at the node.
     Out,
+    /// The edge ends at the node.
     Back,
 }
 

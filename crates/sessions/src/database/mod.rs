@@ -136,7 +136,7 @@ pub(crate) trait InstanceLocks: Send + Sync {
     ///
     /// On PostgreSQL, waits for a running transaction of that instance, because that transaction
     /// locks the row.
-    async fn remove_if_dead(
+    async fn remove_dead_instance(
         &self,
         connection: &mut dyn Connection,
         id: &str,

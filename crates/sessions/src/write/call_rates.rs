@@ -23,8 +23,8 @@ impl CallRateCounter for Store {
         limits: CallRateLimits,
         now_us: i64,
     ) -> Result<Option<ReachedCallRate>, SessionStoreError> {
-        // Slightly later times are kept, because another process may count its call first. Far
-        // later times are removed, because the system clock may have been set back.
+        // The statement removes calls of more than a minute ago. It also removes calls with a time
+        // of more than a minute in the future: they exist if the system clock was set back.
         const REMOVE: &str = "DELETE FROM tool_calls WHERE at_us <= $1 OR at_us > $2";
         const COUNT: &str = "SELECT COUNT(*), COUNT(CASE WHEN tool = $3 THEN 1 END)
             FROM tool_calls WHERE tenant = $1 AND person = $2";

@@ -34,7 +34,7 @@ pub(super) struct Command {
     pub(super) open: bool,
 }
 
-/// The last word of a configured command that allows added arguments.
+/// The last word of a configured command to which the model may add arguments.
 const PLACEHOLDER: &str = "{args}";
 
 impl Command {

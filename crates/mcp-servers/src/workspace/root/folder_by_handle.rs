@@ -9,6 +9,7 @@ use rustix::fs::{
 
 use super::{Kind, Meta, Stamp};
 
+/// Flags for opening a folder that is not a link.
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)

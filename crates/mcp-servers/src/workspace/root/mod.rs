@@ -32,7 +32,9 @@ pub(super) struct Root {
     folder: Folder,
     rules: NameRules,
     max_file_bytes: u64,
+    /// Lock that a call holds while it checks and saves a file.
     saving: Mutex<()>,
+    /// Number of the next temporary file.
     temporary: AtomicU64,
 }
 

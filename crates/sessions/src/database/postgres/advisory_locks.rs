@@ -106,7 +106,7 @@ impl InstanceLocks for AdvisoryLocks {
         Ok(database.read_rows(FIND, values![id]).await?.is_empty())
     }
 
-    async fn remove_if_dead(
+    async fn remove_dead_instance(
         &self,
         connection: &mut dyn Connection,
         id: &str,

@@ -30,7 +30,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time to roll back or close before the connection is dropped instead.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A database on a PostgreSQL server.
+/// A database on a PostgreSQL server. Its `Debug` output omits the connection options, because they
+/// may contain a password.
 #[derive(derive_more::Debug)]
 #[debug("Postgres {{ .. }}")]
 pub(crate) struct Postgres {
@@ -42,7 +43,6 @@ pub(crate) struct Postgres {
     locks: AdvisoryLocks,
 }
 
-/// The output omits the connection options, because the URL may contain a password.
 impl Postgres {
     pub(super) fn new(url: &str, timeout: Duration) -> Result<Self, StoreOpenError> {
         // The error of `sqlx` is dropped, because it may quote a part of the URL with a password.

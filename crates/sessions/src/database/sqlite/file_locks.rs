@@ -88,7 +88,7 @@ impl InstanceLocks for FileLocks {
         self.is_unlocked(id).map_err(database_error)
     }
 
-    async fn remove_if_dead(
+    async fn remove_dead_instance(
         &self,
         connection: &mut dyn Connection,
         id: &str,
