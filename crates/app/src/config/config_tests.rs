@@ -39,7 +39,8 @@ impl Place {
         load_config(&ConfigSources::default(), &self.environment)
     }
 
-    /// The error, without the folder, which differs from run to run.
+    /// Returns the error message without the path of the temporary folder, which differs between
+    /// runs.
     fn error(&self, sources: &ConfigSources) -> String {
         let error = load_config(sources, &self.environment)
             .unwrap_err()
@@ -250,8 +251,8 @@ fn json_with_comments_and_trailing_commas_is_read() {
     );
 }
 
-/// What becomes of the servers of a file with these servers: how each is reached, or why it cannot
-/// be used.
+/// Returns the name of each server in `file`, with its transport and command or URL, or with the
+/// reason why it is not used.
 fn servers_in(place: &Place, file: &str) -> Vec<(String, String)> {
     let servers = load_config(&with_servers(file), &place.environment)
         .unwrap()
@@ -329,11 +330,11 @@ fn an_unusable_foreign_server_does_not_affect_others() {
             ("literal".to_owned(), "stdio: x ${KEY}".to_owned())
         );
     }
-    // The same in a configuration file of our own.
+    // A configuration file of Switchboard accepts the same entries under `mcpServers`.
     let ours = Place::with(&[("project/switchboard.json", &form("mcpServers"))]);
     let config = ours.load().unwrap();
     assert_eq!(config.servers.unwrap().len(), 9);
-    // But not for our own form, where a mistake is an error.
+    // Under Switchboard's own key `mcp_servers`, the same mistake is an error.
     let error = error_of(
         "switchboard.yaml",
         "mcp_servers: {a: {command: '${NOT_SET}'}}",

@@ -61,7 +61,7 @@ fn every_setting_reaches_the_server() {
         !shown.contains("0123456789abcdef") && !shown.contains("fedcba"),
         "{shown}"
     );
-    // Without settings, the defaults of the server apply.
+    // An empty configuration gives the defaults of the server.
     let plain = ServeConfig::default().server_options();
     assert_eq!(
         format!("{plain:?}"),

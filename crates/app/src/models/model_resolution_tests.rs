@@ -7,7 +7,7 @@ const GEMINI: (&str, &str) = ("GEMINI_API_KEY", "k");
 const OPENAI_ADDRESS: (&str, &str) = ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
 const OLLAMA_ADDRESS: (&str, &str) = ("OLLAMA_HOST", "http://127.0.0.1:9");
 
-/// Returns the providers with these variables and compatible servers.
+/// Returns the providers for these environment variables and OpenAI-compatible servers.
 fn providers(variables: &[(&str, &str)], servers: &[&str]) -> Providers {
     let server = |name: &&str| ProviderEntry {
         base_url: Some(format!("http://{name}.test/v1")),
@@ -36,11 +36,11 @@ fn a_name_leads_to_the_provider_that_serves_it() {
     let all: &[(&str, &str)] = &[ANTHROPIC, OPENAI, GEMINI];
     let litellm: &[&str] = &["litellm"];
     for (variables, servers, name, expected) in [
-        // With the provider.
+        // The name begins with a provider.
         (all, &[][..], "openai/any-name", "openai/any-name"),
         (all, &[], "anthropic/", "anthropic/claude-sonnet-5-5"),
         (all, &[], "offline", "offline/planner"),
-        // An exact name.
+        // The name is exactly the name of a known model.
         (all, litellm, "large", "litellm/large"),
         (
             all,
@@ -50,7 +50,7 @@ fn a_name_leads_to_the_provider_that_serves_it() {
         ),
         (all, &[], "gpt-4o-mini", "openai/gpt-4o-mini"),
         (all, &[], "planner", "offline/planner"),
-        // A date or a version.
+        // The name has a date or a version at its end.
         (
             all,
             &[],
@@ -69,7 +69,7 @@ fn a_name_leads_to_the_provider_that_serves_it() {
             "gemini-2.5-flash-001",
             "gemini/gemini-2.5-flash-001",
         ),
-        // A family.
+        // The name begins with a model family of a provider, such as `claude` or `gpt`.
         (
             all,
             &[],
@@ -82,10 +82,10 @@ fn a_name_leads_to_the_provider_that_serves_it() {
         (all, &[], "ft:gpt-99:acme::1", "openai/ft:gpt-99:acme::1"),
         (all, &[], "gemini-99-pro", "gemini/gemini-99-pro"),
         (&[OPENAI_ADDRESS], &[], "gpt-99", "openai/gpt-99"),
-        // The only provider with a key, whose two wires are one provider.
+        // The name goes to the only provider with a key. OpenAI's two wires count as one provider.
         (&[OPENAI], &[], "my-model", "openai/my-model"),
         (&[ANTHROPIC, OLLAMA_ADDRESS], &[], "m1", "anthropic/m1"),
-        // The only provider with an address.
+        // The name goes to the only provider with a configured address.
         (&[], litellm, "claude-9", "litellm/claude-9"),
         (&[OPENAI_ADDRESS], &[], "claude-9", "openai/claude-9"),
         (&[OLLAMA_ADDRESS], &[], "llama3.2", "ollama/llama3.2"),
@@ -109,7 +109,7 @@ fn a_name_that_leads_nowhere_is_an_error_with_the_way_out() {
             "claude-sonnet-4-5-20250929",
             "Set ANTHROPIC_API_KEY",
         ),
-        // A vendor's own server is not asked for a model of another vendor.
+        // The API of one vendor does not get a request for a model of another vendor.
         (&[OPENAI], &[], "claude-9", "Set ANTHROPIC_API_KEY"),
         (&[ANTHROPIC], &[], "gemini-99", "Set GEMINI_API_KEY"),
         (

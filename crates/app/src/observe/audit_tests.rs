@@ -68,7 +68,7 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
                 run.record_event(&started(&format!("run-{n}"))).await;
             }
         }
-        // Also while runs go on.
+        // The audit log is flushed while runs still write to it.
         one.flush_audit_log().await;
         other.flush_audit_log().await;
     }

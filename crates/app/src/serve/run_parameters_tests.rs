@@ -31,7 +31,7 @@ fn a_client_lessens_what_costs_and_what_may_do_harm() {
         less.approval.policy_overrides_rules,
         "no rule of a file is above it"
     );
-    // What nobody limits is as the client says.
+    // A parameter without a limit in the settings gets the value that the client sent.
     let mut open = RunOptions::default();
     apply_client_parameters(&settings(2, 10, Approve::Ask), &mut open);
     assert_eq!(open.max_output_tokens, Some(10));

@@ -31,7 +31,8 @@ impl Place {
         find_recipe(name, &self.environment).unwrap()
     }
 
-    /// The error, without the folder, which differs from run to run.
+    /// Returns the error message without the path of the temporary folder, which differs between
+    /// runs.
     fn error(&self, name: &str) -> String {
         let error = find_recipe(name, &self.environment)
             .unwrap_err()
@@ -52,7 +53,7 @@ fn the_shipped_recipes_say_what_they_should() {
         assert_ne!(recipe.reasoning.style, ReasoningStyle::None);
         assert!(recipe.policy.max_tools_per_response.is_some());
         let prompt = recipe.system_prompt().unwrap();
-        // Short enough to be paid with every question.
+        // The prompt is short, because every request pays for its tokens.
         assert!(prompt.len() < 4_000, "{name}: {}", prompt.len());
         assert!(prompt.contains("# Thinking"), "{prompt}");
     }
@@ -117,7 +118,7 @@ fn a_file_is_read_wherever_it_is_and_nothing_is_filled_in() {
         assert!(matches!(recipe.strategy, Some(Strategy::GatherFormat(_))));
         assert_eq!(recipe.instructions.as_deref(), Some("Write ${HOME}."));
     }
-    // A name is never a path.
+    // `find_recipe_by_name` does not accept paths.
     let by_name = find_recipe_by_name("../elsewhere/mine.yaml", &place.environment);
     assert!(
         by_name
@@ -145,7 +146,7 @@ fn errors_name_the_file() {
     ];
     let errors = names.map(|name| place.error(name)).join("\n");
     insta::assert_snapshot!(errors);
-    // A broken recipe does not hide the others.
+    // An invalid recipe does not prevent the use of the other recipes.
     assert!(find_recipe("code-discussion", &place.environment).is_ok());
     let entries = list_recipes(&place.environment).unwrap();
     assert_eq!(
@@ -154,7 +155,8 @@ fn errors_name_the_file() {
     );
 }
 
-/// What a wire that holds answers to a schema cannot say of the form would have to be repaired.
+/// Checks that every provider can enforce the complete answer schema of the formatting phase. A
+/// part of the schema that a provider does not support would need repairs of answers.
 #[test]
 fn every_wire_can_hold_an_answer_to_the_formatters_form() {
     use switchboard_orchestration::strategy::formatter;

@@ -1,4 +1,4 @@
-//! Tool calls that a person is asked about at the terminal.
+//! Approval requests at the terminal.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ async fn an_edited_input_is_checked_and_run() {
     chat.keys("e\r");
     chat.shows("Enter: accept");
     chat.shows("\"subject\": \"test\"");
-    // All of it is replaced by what does not fit the tool.
+    // The user replaces the whole input by an input that violates the schema.
     chat.keys("\u{15}\u{15}\u{1b}[200~{\"customer_id\": \"seven\"}\u{1b}[201~");
     chat.shows("\"seven\"");
     chat.keys("\r");
@@ -101,7 +101,7 @@ async fn a_deferred_approval_is_asked_when_the_run_resumes() {
     let place = Place::new();
     let mut chat = chat_about_ticket(&place, "later", 40);
     chat.answers("the run waits for your approval of");
-    // Until then the session takes no other question.
+    // Until the decision, the session accepts no other question.
     chat.line("Something else");
     chat.asks("What now?");
     chat.keys("l\r");

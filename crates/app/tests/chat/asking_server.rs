@@ -4,7 +4,7 @@ use std::io::{BufRead as _, Write as _};
 
 use serde_json::{Value, json};
 
-/// A variable that makes the test program the server.
+/// Environment variable with which the test program acts as the server.
 const SERVER: &str = "SWITCHBOARD_TEST_ASKING";
 
 /// Returns settings with only this server, named `shop`. The test program runs it as its ignored

@@ -9,7 +9,8 @@ use crate::{
 
 const TICKET: &str = "Create a low priority ticket for customer 7 with subject \"test\"";
 
-/// A terminal that cuts its rows when it is made narrower, as the one of these tests does.
+/// Value of `TERM` for a terminal that cuts its rows when it becomes narrower, as the emulator of
+/// these tests does.
 const TERM: &str = "vt100";
 
 pub(crate) fn chat_with<'v>(
@@ -105,7 +106,7 @@ async fn a_conversation_is_continued_with_another_model() {
     chat.wait_for_prompt();
     chat.line("My name is Ada. What is it?");
     chat.answers("Your name is Ada.");
-    // Ctrl-D leaves.
+    // Ctrl-D ends the program.
     chat.quit();
 
     let mut chat = chat_with_model(&place, &fake, &["--resume"]);
@@ -132,7 +133,7 @@ async fn lines_are_edited_completed_and_remembered() {
     let place = Place::new();
     let mut chat = chat_with_model(&place, &fake, &[]);
     chat.wait_for_prompt();
-    // Tab completes the command, Alt+Enter and a backslash begin lines.
+    // Tab completes the command. Alt+Enter, and Enter after a backslash, begin a new line.
     chat.keys("/usa\t");
     chat.shows("❯ /usage");
     chat.keys("\r");
@@ -141,12 +142,12 @@ async fn lines_are_edited_completed_and_remembered() {
     chat.shows("… three");
     chat.keys("\r");
     chat.answers("Answer 0.");
-    // What is pasted is not sent line by line.
+    // Pasted lines are not sent one by one.
     chat.keys("\u{1b}[200~four\nfive\u{1b}[201~");
     chat.shows("… five");
     chat.keys("\r");
     chat.answers("Answer 1.");
-    // Ctrl-C empties the line, and says how to leave.
+    // Ctrl-C clears the line and shows how to quit.
     chat.keys("unfinished");
     chat.shows("❯ unfinished");
     chat.keys("\u{3}");
@@ -159,7 +160,7 @@ async fn lines_are_edited_completed_and_remembered() {
         assert_eq!(messages.last(), Some(&said), "request {number}");
     }
 
-    // Another program on the same day remembers it.
+    // A second start of the program has the history of the first.
     let mut chat = chat_with_model(&place, &fake, &[]);
     chat.wait_for_prompt();
     chat.keys("\u{1b}[A\u{1b}[A");
@@ -226,7 +227,7 @@ async fn a_narrowed_screen_shows_no_text_twice() {
         Say::text("First paragraph of it.\n\nThe second one is so long that it needs"),
         Say::text(" more than one row when there is little room."),
     ]);
-    // The second words come when the screen is another one.
+    // The second paragraph arrives after the terminal was resized.
     fake.answer(answer.gate_before(2, &gate));
     let place = Place::new();
     let mut chat = colourless_chat(&place, &fake, (24, 70));

@@ -31,7 +31,7 @@ async fn a_form_is_filled_in_line_by_line() {
     chat.shows(r#"got {"action":"accept","content":{"size":42,"colour":"red"}}"#);
     chat.answers("So it is.");
 
-    // Nothing is told to a server that is refused.
+    // A server whose question is declined gets no data.
     chat.line("Order more boots");
     chat.wait_for("the form again", |screen| {
         screen.matches("shop asks").count() == 2 && screen.ends_with('›')

@@ -1,4 +1,4 @@
-//! A terminal that goes away ends the program and its servers.
+//! Closing the terminal ends the program and its MCP servers.
 
 use std::{
     io::{Read as _, Write as _},
@@ -13,10 +13,10 @@ use tokio::{io::AsyncReadExt as _, net::unix::pipe, time::timeout};
 
 use crate::support::{Place, program};
 
-/// Far above what it takes: only so that a program that does not end cannot hang the tests.
+/// Time limit that only prevents a test from hanging. The program ends much faster.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Returns a place whose only server holds the pipe `alive` open while it runs.
+/// Returns a working folder whose only server keeps the pipe `alive` open while it runs.
 fn place() -> (Place, pipe::Receiver) {
     let place = Place::new();
     let alive = place.path().join("alive");
@@ -79,7 +79,7 @@ async fn a_closed_terminal_ends_the_program_and_its_servers() {
     hang_up(child, pty, alive).await;
 }
 
-/// The terminal is not the one that controls the program, so no signal is sent.
+/// The terminal is not the controlling terminal of the program, so the program gets no signal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vanished_terminal_ends_the_program_and_its_servers() {
     use std::os::fd::AsFd as _;

@@ -1,4 +1,4 @@
-//! Runs that are stopped, and runs whose process was.
+//! Runs that the user stops, and runs whose process was killed.
 
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 
@@ -8,8 +8,8 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Starts a chat, asks it a question and waits until the beginning of the answer is shown. The gate
-/// holds the rest. The model gives `next` as its second answer.
+/// Starts a chat, asks a question and waits until the first words of the answer are shown. The gate
+/// holds the rest of the answer. The model gives `next` as its second answer.
 async fn begin_answer(place: &Place, args: &[&str], next: &str) -> (FakeModel, Gate, Terminal) {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
@@ -81,7 +81,8 @@ async fn a_run_of_a_killed_process_is_discarded() {
     let (fake, _gate, mut chat) = begin_answer(&place, &mine, "Something else.").await;
     chat.kill();
 
-    // A script is told what the matter is.
+    // A command without a terminal fails with an explanation and the command that continues the
+    // run.
     let ask = "ask --session mine --model offline/planner x".split(' ');
     let done = place.run(ask).await.exits(2);
     done.stderr_contains("session `mine` has a run that was interrupted");

@@ -1,7 +1,7 @@
-//! `chat`, `ask --session` and `sessions` as a user has them: the program at a pseudo-terminal,
-//! whose screen is looked at, and over pipes.
+//! `chat`, `ask --session` and `sessions`: the program at a pseudo-terminal, whose screen the tests
+//! read, and over pipes.
 //!
-//! Looking at a screen blocks its thread, so these tests have more than one.
+//! Reading the screen blocks a thread, so these tests use several worker threads.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ mod stored;
 mod support;
 mod terminal;
 
-/// Not a test: the server that a test configures.
+/// Not a test: this function is the MCP server that some tests configure.
 #[test]
 #[ignore = "a server that another test starts"]
 fn server() {

@@ -1,4 +1,4 @@
-//! `chat` over pipes: for scripts.
+//! `chat` with pipes as standard input and output, as scripts use it.
 
 use serde_json::Value;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};

@@ -16,7 +16,7 @@ fn live(fake: &FakeModel) -> Place {
     Place::with_secrets(fake).with_file("switchboard.json", &config())
 }
 
-/// Where nothing of the other place is but the recording: no key, no address, no passphrase.
+/// Creates a working folder with only the recording: no key, no address, no passphrase.
 fn elsewhere(recording: &str) -> Place {
     Place::new()
         .with_file("switchboard.json", &config())
@@ -67,10 +67,10 @@ async fn a_conversation_is_replayed_for_the_same_input() {
     .await;
     assert_eq!(done.code, 0, "{done}");
     assert_eq!(done.stdout, said.replace(WORDS, "[redacted]"), "{done}");
-    // What there was can still be looked at.
+    // The output still shows the recorded call.
     done.stderr_contains("calculate_account_value(customer_id");
     assert_eq!(other.server_starts(), 0);
-    // It is kept as any other conversation.
+    // The replayed conversation is stored like any other.
     let other = other.with_variable("PHRASE", WORDS);
     let sessions = other.run(["sessions", "-o", "json"]).await.json();
     assert_eq!(sessions[0]["title"], "What is customer 42 worth?");

@@ -39,7 +39,7 @@ async fn the_configuration_stores_every_question() {
     let report = ask(&place, &[]).await.json();
     let id = report["session_id"].as_str().unwrap().to_owned();
     assert!(place.path().join("kept/talks.db").exists());
-    // Enough of an id is as good as all of it.
+    // The unique beginning of an id is sufficient.
     let shown = place.run(["sessions", "show", &id[..30]]).await;
     assert!(
         shown.stdout.starts_with(&format!("# {QUESTION}\n")),
@@ -73,7 +73,8 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
     let all = place.run(["sessions", "-o", "json"]).await.json();
     assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
 
-    // Of a run that waits for a word, nobody believes a file that it was given.
+    // The import does not trust the approval state of a waiting run, because the file may have been
+    // changed.
     let ticket = "Create a low priority ticket for customer 7 with subject \"test\"";
     let args = ["ask", "--approve", "later", "--session", "t", ticket];
     assert_eq!(place.run(args).await.code, 4);
@@ -104,7 +105,8 @@ async fn a_waiting_run_is_resumed_in_a_chat() {
     let busy = ask(&place, &["--session", "t"]).await.exits(2);
     assert!(busy.stderr.contains("waits for your approval"), "{busy}");
 
-    // Nobody is there to ask, so the call does not run, and the model is told so.
+    // Over pipes, no person can decide about the call. So it is not executed, and the model gets the
+    // reason.
     let input = "/continue\n/usage\n";
     let done = place
         .run_with_input(["chat", "--session", "t"], input)

@@ -1,4 +1,4 @@
-//! The program at a pseudo-terminal: keys go in, and what stands on the screen comes out.
+//! The program at a pseudo-terminal: tests send keys and read the screen.
 
 use std::{
     ffi::OsStr,
@@ -14,11 +14,11 @@ use pty_process::{
     blocking::{Command, Pty, open},
 };
 
-/// How long something may take to stand on the screen: a machine that does a hundred things at once
-/// is slow.
+/// Maximum time until an expected text is on the screen. It is long, because a busy machine is
+/// slow.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The program, and the terminal that it writes to.
+/// The program with its pseudo-terminal.
 pub(crate) struct Terminal {
     pty: Arc<Pty>,
     child: Child,
@@ -32,7 +32,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Also after a test failed while it looked.
+    /// Locks the screen, even if a failed test panicked while it held the lock.
     fn screen(&self) -> MutexGuard<'_, Screen> {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,7 +40,7 @@ impl Seen {
 
 struct Screen {
     parser: vt100::Parser,
-    /// Everything that was written, for what a screen does not show.
+    /// All bytes that the program wrote, with its escape sequences.
     raw: Vec<u8>,
     ended: bool,
 }
@@ -56,7 +56,8 @@ impl Default for Screen {
 }
 
 impl Terminal {
-    /// Starts a program in a folder, with these variables and no others, on a screen of this size.
+    /// Starts a program in a folder, on a screen of this size. The program has only these
+    /// environment variables.
     pub(crate) fn start<'v>(
         program: &Path,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -81,26 +82,26 @@ impl Terminal {
         Self { pty, child, seen }
     }
 
-    /// Types.
+    /// Sends keys to the program.
     pub(crate) fn keys(&self, keys: &str) {
         (&*self.pty).write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Types a line and sends it.
+    /// Types a line and presses Enter.
     pub(crate) fn line(&self, text: &str) {
         self.keys(text);
         self.shows(text.lines().last().unwrap_or(text));
         self.keys("\r");
     }
 
-    /// Makes the screen another size, as somebody does who drags its corner.
+    /// Changes the size of the terminal window.
     pub(crate) fn resize(&self, rows: u16, columns: u16) {
         let mut screen = self.seen.screen();
         screen.parser.screen_mut().set_size(rows, columns);
         self.pty.resize(Size::new(rows, columns)).unwrap();
     }
 
-    /// Waits until this stands on the screen.
+    /// Waits until the text is on the screen.
     #[track_caller]
     pub(crate) fn shows(&self, text: &str) -> String {
         self.wait_for(&format!("{text:?} on the screen"), |screen| {
@@ -108,7 +109,7 @@ impl Terminal {
         })
     }
 
-    /// Waits until the prompt stands on the screen, with nothing behind it.
+    /// Waits until the screen ends with an empty prompt.
     #[track_caller]
     pub(crate) fn wait_for_prompt(&self) -> String {
         self.wait_for("prompt", is_ready)
@@ -121,14 +122,14 @@ impl Terminal {
         self.wait_for_prompt()
     }
 
-    /// Waits for a text and then for the mark after a question.
+    /// Waits for a text and then for the mark `›`, after which the user answers a question.
     #[track_caller]
     pub(crate) fn asks(&self, text: &str) -> String {
         self.shows(text);
         self.wait_for("question", |screen| screen.ends_with('›'))
     }
 
-    /// Waits until what stands on the screen, row by row, is as `wanted`.
+    /// Waits until the text of the screen is as `wanted`.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let screen = self.wait_until(what, |screen| {
@@ -138,7 +139,7 @@ impl Terminal {
         screen
     }
 
-    /// Waits for a state of the screen. Returns its text.
+    /// Waits for a state of the screen. Returns the text of the screen.
     #[track_caller]
     fn wait_until(&self, what: &str, is_reached: impl Fn(&mut Screen) -> bool) -> String {
         let deadline = Instant::now() + TIMEOUT;
@@ -153,7 +154,7 @@ impl Terminal {
         everything(&mut screen.parser)
     }
 
-    /// Waits until the program has ended, and gives its exit code.
+    /// Waits until the program has ended, and returns its exit code.
     #[track_caller]
     pub(crate) fn end(&mut self) -> i32 {
         self.wait_until("end", |screen| screen.ended);
@@ -161,31 +162,31 @@ impl Terminal {
         status.code().unwrap_or(-1)
     }
 
-    /// Leaves the conversation with Ctrl-D.
+    /// Ends the conversation with Ctrl-D.
     #[track_caller]
     pub(crate) fn quit(&mut self) {
         self.keys("\u{4}");
         assert_eq!(self.end(), 0);
     }
 
-    /// The process is gone, without a chance to do anything about it.
+    /// Kills the process.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Everything that was written, with its escape sequences.
+    /// Returns all bytes that the program wrote, with its escape sequences, as text.
     pub(crate) fn raw(&self) -> String {
         let screen = self.seen.screen();
         String::from_utf8_lossy(&screen.raw).into_owned()
     }
 
-    /// What stands on the screen now and stood above it.
+    /// Returns the text on the screen, including the rows that were scrolled out of view.
     pub(crate) fn screen(&self) -> String {
         everything(&mut self.seen.screen().parser)
     }
 
-    /// Looks at the screen itself, with its colours.
+    /// Reads the screen with its colours.
     #[allow(dead_code, reason = "the picture of the documentation is made with it")]
     pub(crate) fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
         look(self.seen.screen().parser.screen())
@@ -194,18 +195,18 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A test that failed leaves nobody behind.
+        // The program of a failed test is ended too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The prompt, with nothing behind it.
+/// Returns whether the screen ends with an empty prompt.
 pub(crate) fn is_ready(screen: &str) -> bool {
     screen.trim_end().ends_with('❯')
 }
 
-/// What stands on the screen and what went up out of it, without blank ends.
+/// Returns all rows that the terminal has shown, without blank rows at both ends.
 fn everything(parser: &mut vt100::Parser) -> String {
     let screen = parser.screen_mut();
     let (height, width) = screen.size();
@@ -223,13 +224,12 @@ fn everything(parser: &mut vt100::Parser) -> String {
     rows.join("\n").trim_end().to_owned()
 }
 
-/// Reads what the program writes, and answers where it asks the terminal for the place of the
-/// cursor.
+/// Reads the output of the program, and answers its queries for the position of the cursor.
 fn read(pty: &Pty, seen: &Seen) {
     const WHERE: &[u8] = b"\x1b[6n";
     let mut bytes = [0; 4_096];
     loop {
-        // Nobody has the other end any more: the program is over.
+        // The program has ended if no process has the other end open.
         let count = match (&*pty).read(&mut bytes) {
             Ok(0) | Err(_) => break,
             Ok(count) => count,
@@ -241,7 +241,7 @@ fn read(pty: &Pty, seen: &Seen) {
             if screen.raw.ends_with(WHERE) {
                 let (row, column) = screen.parser.screen().cursor_position();
                 let answer = format!("\x1b[{};{}R", row + 1, column + 1);
-                // It may have ended meanwhile.
+                // The error is ignored, because the program may have ended meanwhile.
                 let _ = (&*pty).write_all(answer.as_bytes());
             }
         }

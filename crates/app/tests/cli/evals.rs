@@ -32,7 +32,7 @@ fn wrong() -> String {
 }
 
 fn suite() -> String {
-    // A share is a number there.
+    // In a suite, a share is a number from 0 to 1.
     SUITE.replace("100%", "1.0")
 }
 

@@ -80,7 +80,7 @@ async fn the_planner_never_deletes_without_approval() {
     };
     let asked = stream::iter(SENTENCES).map(ask).buffer_unordered(4);
     let open: Vec<usize> = asked.collect().await;
-    // Otherwise this test checks nothing.
+    // At least one sentence must cause a call. Otherwise this test checks nothing.
     assert!(open.iter().sum::<usize>() > 0, "{open:?}");
 }
 

@@ -1,5 +1,5 @@
-//! The examples of the systems that Switchboard comes from, end to end: real servers as processes,
-//! a scripted model on loopback.
+//! The examples of the systems from which Switchboard was developed, end to end: real servers as
+//! processes, and a scripted model on loopback.
 
 use std::fs;
 
@@ -14,7 +14,8 @@ use crate::support::{Place, calls, program};
 const MODEL: &str = "openai/gpt-4o-mini";
 const SOURCE: &str = "pub fn limit() -> u32 {\n    3\n}\n";
 
-/// A folder with code, the bundled server over it, and the recipe for discussing it.
+/// Creates a folder with code, configures the bundled server for it, and uses the recipe for
+/// discussions about code.
 fn code(fake: &FakeModel) -> Place {
     let place = Place::openai(fake);
     let code = place.path().join("code");
@@ -31,7 +32,7 @@ fn code(fake: &FakeModel) -> Place {
             "command": program(),
             "args": ["mcp-server", "workspace", "--root", code, "--allow", "test:sh check.sh"],
         }},
-        // The tests may run; saving is asked for, as the recipe has it.
+        // The tests may run without a question. For saving, the recipe requires an approval.
         "approvals": {"rules": [{"tool": "test_run", "verdict": "allow"}]},
     });
     place.with_file("switchboard.json", &config.to_string())
@@ -162,11 +163,10 @@ async fn genes_connected_to_mpo_are_found_shown_and_kept_in_the_graph() {
     assert_eq!(made, [("bte", false), ("graph", false)], "{done}");
     assert_eq!(report["content"][0]["type"], "text");
     assert_eq!(report["content"][1]["title"], "Genes connected to MPO");
-    // What the second server knows is what the first one put into the graph of this conversation.
+    // The second server reads the nodes that the first one added to the graph of this conversation.
     let analysed = &report["tool_calls"][1]["result"]["structured"];
     assert_eq!(analysed["strongest"][0]["id"], "NCBIGene:847", "{analysed}");
-    // Where the conversation is kept is a matter of the host: the model sees and writes nothing of
-    // it.
+    // The conversation id is a context value of the host: the model neither sees nor sends it.
     for n in 0..3 {
         let asked = fake.request(n).await.json().to_string();
         assert!(

@@ -1,12 +1,12 @@
-//! `runs stats`: what the audit adds up to.
+//! `runs stats`: the sums of the audit log.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::support::{Done, Place};
 
-/// Two runs: one with calls that succeed, are repeated, do not fit and do not exist, and one that
-/// fails.
+/// Runs two questions: one with calls that succeed, are repeated, have invalid input and name an
+/// unknown tool, and one that fails.
 async fn eventful() -> (Place, FakeModel) {
     let fake = FakeModel::start().await.unwrap();
     let value =
@@ -94,7 +94,7 @@ async fn unknown_statistics_are_marked() {
     let (place, _fake) = eventful().await;
     let file = place.path().join("kept.jsonl");
     let whole = std::fs::read_to_string(&file).unwrap();
-    // The program was killed while a tool was called, and the next line was torn.
+    // The file ends as after a kill during a tool call, within its next line.
     let lines: Vec<&str> = whole.lines().collect();
     let left = lines.iter().position(|line| {
         line.contains("\"kind\":\"tool_call\"") && line.contains("\"moment\":\"started\"")

@@ -79,7 +79,7 @@ async fn serve_warns_of_rules_that_match_nothing() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut missing = WRONG.to_vec();
     while !missing.is_empty() {
-        // The stream ends if the server does, and then the test fails.
+        // The stream ends with the process. Then `unwrap` fails the test.
         let line = lines.next_line().await.unwrap().unwrap();
         missing.retain(|wrong| !line.starts_with(&format!("warning: {wrong}")));
     }
@@ -91,7 +91,7 @@ async fn rules_that_match_or_may_match_are_not_reported() {
     let rules = json!([
         {"server": "lib*", "tool": "l?nd", "verdict": "deny"},
         {"tool": ["lend", "library__*"], "verdict": "ask"},
-        // The tools of a server that did not start are unknown.
+        // A rule may name any tool of a server that did not start, because its tools are unknown.
         {"server": "absent", "tool": "erase", "verdict": "deny"},
         {"server": "absent", "verdict": "deny"},
         {"tool": "erase", "verdict": "deny"},

@@ -1,4 +1,4 @@
-//! Each wire against a loopback fake: two parallel tool calls, streaming, and stopping half-way.
+//! Each wire with a fake model server: two parallel tool calls, streaming, and interruption.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
@@ -9,17 +9,17 @@ use crate::{
     support::{Done, Place, calls, program},
 };
 
-/// One wire of the table.
+/// A wire with the values that its tests need.
 #[derive(Clone, Copy)]
 struct Wire {
     model: &'static str,
     key: &'static str,
     base_url: &'static str,
-    /// Where the address ends.
+    /// Path at the end of the base URL.
     suffix: &'static str,
     path: &'static str,
     answer: fn(Vec<Say>) -> Answer,
-    /// Which piece of such an answer holds the second text.
+    /// Number of the piece with the second text in a scripted answer with two texts.
     second_text: usize,
 }
 
@@ -31,7 +31,7 @@ const WIRES: [Wire; 5] = [
         suffix: "",
         path: "/v1/messages",
         answer: |say| Answer::anthropic(say),
-        // After `message_start`, `content_block_start` and the first text.
+        // The pieces before it are `message_start`, `content_block_start` and the first text.
         second_text: 3,
     },
     Wire {
@@ -41,7 +41,7 @@ const WIRES: [Wire; 5] = [
         suffix: "/v1",
         path: "/v1/chat/completions",
         answer: |say| Answer::openai_chat(say),
-        // After the role and the first text.
+        // The pieces before it are the role and the first text.
         second_text: 2,
     },
     Wire {
@@ -51,7 +51,7 @@ const WIRES: [Wire; 5] = [
         suffix: "/v1",
         path: "/v1/responses",
         answer: |say| Answer::openai_responses(say),
-        // After `created`, `output_item.added` and the first text.
+        // The pieces before it are `created`, `output_item.added` and the first text.
         second_text: 3,
     },
     Wire {
@@ -65,7 +65,7 @@ const WIRES: [Wire; 5] = [
     },
     Wire {
         model: "ollama/qwen3:8b",
-        // It takes no key; one that is set for it must not matter.
+        // Ollama uses no key. A value in this variable must have no effect.
         key: "OLLAMA_API_KEY",
         base_url: "OLLAMA_HOST",
         suffix: "",
@@ -79,7 +79,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Content as text, or as a list of parts.
+/// Returns the text of a content that is a string or a list of parts.
 fn text_of(content: &Value) -> String {
     match content {
         Value::Array(parts) => parts.iter().map(|part| text(&part["text"])).collect(),
@@ -88,7 +88,7 @@ fn text_of(content: &Value) -> String {
 }
 
 fn place(wire: Wire, fake: &FakeModel) -> Place {
-    // Ollama is asked first what its model can do.
+    // The adapter first asks Ollama for the capabilities of the model.
     let able = json!({"capabilities": ["completion", "tools"], "model_info": {}});
     fake.aside("/api/show", Answer::json(200, &able));
     Place::new()
@@ -129,7 +129,7 @@ async fn two_parallel_calls_stream_and_finish_on_every_wire() {
         let args = ["ask", "--mcp-config", "mcp.json", "--model", wire.model];
         let child = place.start(args.into_iter().chain(["-o", "json", "Look around"]));
 
-        // Both are under way before either is answered.
+        // Both calls have started before one of them has a result.
         let mut asked = [server.called().await, server.called().await];
         asked.sort_by_key(|params| text(&params["name"]));
         assert_eq!(asked[0]["name"], "left");
@@ -172,7 +172,7 @@ async fn text_reaches_standard_output_before_the_answer_is_complete() {
         let mut first = [0; 14];
         stdout.read_exact(&mut first).await.unwrap();
         assert_eq!(&first, b"The first half");
-        // The second half is still held back.
+        // The first half was received while the gate held the second half.
         gate.open();
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).await.unwrap();
@@ -229,7 +229,7 @@ mod interrupted {
     async fn a_second_interruption_ends_the_program_with_a_blocked_output() {
         let fake = FakeModel::start().await.unwrap();
         let wire = WIRES[1];
-        // More than any pipe holds.
+        // The answer is larger than the buffer of a pipe.
         let pieces = (0..200).map(|_| Say::text("x".repeat(8192)));
         fake.answer((wire.answer)(pieces.collect()));
         let place = place(wire, &fake);
@@ -239,12 +239,12 @@ mod interrupted {
         stdout.read_exact(&mut first).await.unwrap();
         interrupt(&child);
         interrupt(&child);
-        // Two signals of one kind may be told as one.
+        // The system may merge two signals of one kind into one, so the signal is repeated.
         let ended = async {
             loop {
                 tokio::select! {
                     status = child.wait() => return status.unwrap(),
-                    // sleep: between two signals, so that they are not told as one
+                    // sleep: between two signals, so that the system does not merge them
                     () = tokio::time::sleep(std::time::Duration::from_millis(100)) => {}
                 }
                 interrupt(&child);
@@ -271,7 +271,7 @@ mod interrupted {
             assert_eq!(output.status.code(), Some(130));
             let report: Value = serde_json::from_slice(&output.stdout).unwrap();
             assert_eq!(report["outcome"], "cancelled");
-            // Every call has its result, also now.
+            // After an interruption, every call has a result.
             assert_eq!(calls(&report).len(), 2);
             assert!(calls(&report).iter().all(|(.., is_error)| *is_error));
             assert_eq!(fake.requests().len(), 1);
@@ -385,7 +385,7 @@ async fn standard_input_is_the_question_or_sent_with_it() {
     let args = ["ask", "--no-tools", "-m", wire.model, "What is this?"];
     let done = place.run_with_input(args, "two\nlines\n").await;
     assert_eq!((done.code, done.stdout.as_str()), (0, "Read.\n"), "{done}");
-    // A pipe that ends without anything in it, as scripts have it.
+    // A pipe that ends without data, as scripts often have it, is no input.
     assert_eq!(place.run_with_input(args, "").await.code, 0);
     let file = std::fs::File::open(place.path().join("notes.txt")).unwrap();
     assert_eq!(place.run_with_stdin(args, file).await.code, 0);
@@ -412,7 +412,7 @@ async fn standard_input_is_the_question_or_sent_with_it() {
     assert_eq!(fake.requests().len(), 4);
 }
 
-/// The shell has the same open pipe, so it was not made for the question.
+/// The shell has the same pipe, so the pipe was not created for this command and is not read.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_inherited_pipe_without_data_is_not_awaited() {

@@ -1,4 +1,5 @@
-//! What is the client's own: its calls, its names of sessions, and what it has of a conversation.
+//! Clients with their own tools and session ids, and clients that send only a part of a
+//! conversation.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -44,7 +45,8 @@ async fn a_client_tool_accepts_no_decision_of_another_call() {
                 assert!(detail.contains("its next request"), "{detail}");
             }
         }
-        // It still waits for its client, now and in every later run.
+        // The call still waits for the client's result, and the client can send it in a later
+        // request.
         fake.answer(says("Seen."));
         let result = json!({"role": "tool", "tool_call_id": call, "content": "a house"});
         let messages = json!([question, said, result]);
@@ -69,7 +71,8 @@ async fn a_decision_for_a_session_ends_with_the_session() {
         json!({"id": "chat-1", "messages": [{"id": text, "role": "user", "parts": parts}]})
     };
     for text in ["one", "two"] {
-        // Asked about once in a session, and again in the next one, though that has the same id.
+        // A tool is asked about once in a session. It is asked about again in the next session,
+        // although both sessions have a call with the same id.
         fake.answer(call_left());
         let answered = server.post("/api/chat", &said(text)).await;
         let run = answered.header("x-switchboard-run-id").to_owned();
@@ -96,7 +99,7 @@ async fn a_decision_for_a_session_ends_with_the_session() {
     }
 }
 
-/// What a session's messages begin with.
+/// Returns the first text of each message of the session.
 async fn said(server: &Serving) -> Vec<String> {
     let shown = server.get("/sessions/chat").await.expect(200);
     let messages = shown["messages"].as_array().unwrap().iter();
@@ -104,7 +107,7 @@ async fn said(server: &Serving) -> Vec<String> {
     texts.collect()
 }
 
-/// What the AI SDK posts of a chat: these messages of the person.
+/// Sends a request of the AI SDK with these user messages.
 async fn posted(server: &Serving, trigger: &str, texts: &[&str]) -> Answered {
     let messages: Vec<_> = (0..)
         .zip(texts)
@@ -134,25 +137,27 @@ async fn regeneration_replaces_only_an_identified_answer() {
         ask("submit-message", &[text]).await;
     }
     let all = said(&server).await;
-    // The last ones: nothing but the answer to the last of all stands behind it.
+    // The client sends only its last two messages. Only one position of the session has them: the
+    // end.
     let answer = ask("regenerate-message", &["More.", "Yes."]).await;
     let now = said(&server).await;
     assert_eq!(now[..9], all[..9]);
     assert_eq!(now[9..], [answer]);
-    // It could be the first of all, or any that is like it.
+    // The client sends a message that occurs several times in the session, so the request is
+    // ambiguous.
     let before = said(&server).await;
     let refused = posted(&server, "regenerate-message", &["Yes."]).await;
     assert_eq!(refused.problem(409), "conflict");
     let refused = refused.text;
     assert!(refused.contains("send all messages"), "{refused}");
     assert_eq!(said(&server).await, before);
-    // One that is there once needs nothing before it, nor need what is before it be as in the
-    // session.
+    // The client sends a message that occurs once in the session. The message before it differs
+    // from the session, which is not an error.
     let answer = ask("regenerate-message", &["Edited.", "More."]).await;
     let now = said(&server).await;
     assert_eq!(now[..7], all[..7]);
     assert_eq!(now[7..], [answer]);
-    // All from the beginning tells which one is meant.
+    // The client sends all user messages from the beginning, so the position is unambiguous.
     let answer = ask("regenerate-message", &["Yes.", "Important.", "Yes."]).await;
     let now = said(&server).await;
     assert_eq!(now[..5], all[..5]);
@@ -186,7 +191,8 @@ async fn a_client_tool_is_available_after_an_approval() {
     let asked = last(&server.post("/ag-ui", &first).await);
     let interrupt = &asked["outcome"]["interrupts"][0]["id"];
     assert!(interrupt.is_string(), "{asked}");
-    // It waits for no result of the client, and loses nothing by one.
+    // The server's own tool waits for an approval, so a result from the client is refused. The run
+    // still waits afterwards.
     let result = |call: &str| json!({"id": "3", "role": "tool", "toolCallId": call, "content": "17 degrees"});
     let early = body(json!([question, result("b")]), json!([]));
     assert_eq!(server.post("/ag-ui", &early).await.problem(409), "conflict");

@@ -1,4 +1,4 @@
-//! How many runs of one person may be under way, whoever comes at the same moment.
+//! The limit of concurrent runs of one user, with requests that arrive at the same time.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn concurrent_requests_fill_the_limit_exactly() {
     let sessions = server.get("/sessions").await.expect(200);
     let sessions = sessions["sessions"].as_array().unwrap().len();
     assert_eq!(sessions, MOST, "nothing is left of those that were refused");
-    // Each place is there again.
+    // When the runs end, as many new runs as before can start.
     gate.open();
     for answer in &taken {
         let run = answer.json()["run_id"].as_str().unwrap().to_owned();

@@ -201,7 +201,7 @@ async fn one_principal_cannot_block_others() {
     assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
     let refused = server.post("/chat", &json!({"message": "Hi"})).await;
     assert_eq!(refused.problem(429), "too-many");
-    // In the error format of each dialect.
+    // Each dialect gets the error in its own format.
     let answered = server.get("/v1/models").await;
     assert_eq!(answered.status, 429, "{answered:?}");
     assert!(answered.json()["error"].is_object(), "{answered:?}");
@@ -230,7 +230,7 @@ async fn the_head_of_a_request_is_limited() {
     };
     let most = 32 << 10;
     let fits = |length: usize| head("/healthz", &format!("x: {}\r\n", "y".repeat(length)));
-    // Exact to the byte, in one header or in many.
+    // The limit is exact to the byte, for one large header and for many small headers.
     let rest = most - fits(0).len();
     assert_eq!(send_raw(&server, &fits(rest)).await.0, 200);
     for (what, asked) in [
@@ -334,7 +334,7 @@ async fn unknown_model_names_are_not_metric_labels() {
 async fn only_ui_resources_are_served_as_pages() {
     let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     for uri in ["file:///etc/passwd", "ui:x", ""] {
-        // Nothing of these has another meaning in an address's query.
+        // None of these characters has a special meaning in the query of a URL.
         let path = format!("/mcp/apps/page?server=any&uri={uri}");
         let answered = server.get(&path).await;
         assert_eq!(answered.problem(404), "not-found");

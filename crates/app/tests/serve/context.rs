@@ -23,8 +23,8 @@ fn graph_with(context: Option<Value>) -> Value {
     config
 }
 
-/// A model that adds the node of the question if it names one, reads the graph, and lists its
-/// content.
+/// A model that adds the node that the question names, if any. Then it reads the graph and lists
+/// its nodes.
 fn librarian(number: usize, request: &Request) -> Answer {
     let asked = request.json();
     let declared = asked["tools"].to_string();
@@ -125,7 +125,8 @@ async fn clients_send_configured_context_values() {
     for (token, topic, message, expected) in [
         (ANN, "one", "add x:1", vec!["x:1"]),
         (ANN, "two", "add x:2", vec!["x:2"]),
-        // Another session with the same topic, and a session of another user with the same id.
+        // The next two rows are another session of the same user with the same topic, and a session
+        // of another user with the same topic.
         (ANN, "one", "add x:3", vec!["x:1", "x:3"]),
         (BOB, "one", "show", vec![]),
     ] {

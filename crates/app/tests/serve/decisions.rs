@@ -1,4 +1,4 @@
-//! Words about tool calls, over HTTP.
+//! Approval decisions over HTTP.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -9,7 +9,7 @@ use crate::{
     support::{Place, texts},
 };
 
-/// A model that asks for both tools at once and then is done.
+/// Starts a model that calls both tools in one response and then answers.
 async fn asks_for_both() -> FakeModel {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([
@@ -37,7 +37,7 @@ async fn decisions_arrive_in_any_order_with_edits_and_reasons() {
     slow.answer(2);
     let fake = asks_for_both().await;
     let server = Serving::start_owned(place(&fake, &config(&slow, json!({}))), &[]).await;
-    // In the foreground it says that it has to wait, instead of waiting for ever.
+    // A foreground request does not wait for the decision: the response states that the run waits.
     let answered = server.post("/chat", &json!({"message": "Look."})).await;
     let accepted = answered.expect(202);
     let run = accepted["run_id"].as_str().unwrap().to_owned();
@@ -83,7 +83,7 @@ async fn decisions_arrive_in_any_order_with_edits_and_reasons() {
     ] {
         assert_eq!(decide(call, word).await.problem(status), kind, "{call}");
     }
-    // The second first, and changed.
+    // The second call is decided first, with another input.
     decide("b", json!({"decision": "allow", "input": {"far": 20}}))
         .await
         .expect(202);
@@ -100,8 +100,8 @@ async fn decisions_arrive_in_any_order_with_edits_and_reasons() {
     assert_eq!(report["answer"], "Done.");
     assert_eq!(report["tool_calls"][0]["failure"], "denied");
     let of_second = &report["tool_calls"][1];
-    // After a call that was declined those behind it are not made, unless somebody said yes to them
-    // before.
+    // After a denied call, the server executes a later call of the same response only if the call
+    // was approved before the denial.
     assert_eq!(of_second["input"], json!({"far": 20}), "{report}");
     let read = fake.request(1).await.json().to_string();
     assert!(read.contains("not to the left"), "{read}");
@@ -132,7 +132,8 @@ async fn a_run_without_decision_is_stored_and_resumed_by_the_next_one() {
     let shown = server.run(&run).await;
     assert_eq!(shown["run"]["state"], "waiting");
     assert_eq!(waiting(&shown), ["a", "b"]);
-    // The session is taken until then, and says by what.
+    // Until the decision, a new question in the session fails, and the error contains the id of the
+    // waiting run.
     let asked = json!({"message": "Hi", "session_id": session});
     let busy = server.post("/chat", &asked).await;
     assert_eq!(busy.problem(409), "session-busy");
@@ -142,7 +143,7 @@ async fn a_run_without_decision_is_stored_and_resumed_by_the_next_one() {
         "{busy:?}"
     );
 
-    // After a restart, too.
+    // The run still waits after a restart of the server.
     server.kill().await;
     let server = Serving::start(&place, &[]).await;
     let shown = server.run(&run).await;
@@ -156,7 +157,7 @@ async fn a_run_without_decision_is_stored_and_resumed_by_the_next_one() {
             .post(&format!("/runs/{run}/approvals/{call}"), &allow)
             .await
             .expect(202);
-        // Each may be put away again before the next word comes.
+        // The server may store the run again between the two decisions, so both must resume it.
     }
     let rest = reader.until("run_finished").await;
     let report = &rest.last().unwrap().data["report"];
@@ -182,13 +183,13 @@ async fn a_stored_run_is_cancelled() {
     assert_eq!(ended["state"], "finished");
     let rest = reader.rest().await;
     assert_eq!(rest.last().unwrap().data["report"]["outcome"], "cancelled");
-    // Doing so twice changes nothing; going on is too late.
+    // A second cancellation changes nothing, and the run cannot be continued any more.
     server.cancel(&run).await;
     let refused = server
         .post(&format!("/runs/{run}/continue"), &json!({}))
         .await;
     assert_eq!(refused.problem(409), "conflict");
-    // Every call has its result, and the session is free.
+    // Every call has a result, and the session accepts a new question.
     let shown = server.session(&session).await;
     assert_eq!(
         shown["messages"][2]["parts"].as_array().unwrap().len(),
@@ -248,7 +249,7 @@ async fn a_call_of_the_planner_waits_for_a_decision() {
     assert_eq!(report["tool_calls"][0]["tool"], "create_support_ticket");
     assert_eq!(report["tool_calls"][0]["is_error"], false, "{report}");
 
-    // The person who starts the server may approve all calls.
+    // With `--approve all`, the server executes the call without a decision.
     let server = Serving::start_owned(Place::new(), &["--approve", "all"]).await;
     let report = server.post("/chat", &asked).await.expect(200);
     assert_eq!(report["tool_calls"][0]["is_error"], false, "{report}");

@@ -69,20 +69,20 @@ async fn the_depth_of_client_input_is_limited() {
         let edited = json!({"decision": "allow", "input": {"far": 1, "deep": nested(levels - 1)}});
         assert_eq!(server.post(&path, &edited).await.problem(422), "invalid");
     }
-    // The call still waits.
+    // The call still waits for a decision.
     let allowed = json!({"decision": "allow"});
     server.post(&path, &allowed).await.expect(202);
     let report = server.report(&run).await;
     assert_eq!(report["outcome"], "completed", "{report}");
 }
 
-/// A model, a tool and a person. Each of six values has another origin: four come with
-/// the calls of one answer, one with the edit of a call, one with the final answer.
+/// A model, a tool and an approver. Each of six values enters the run in another way: four in the
+/// calls of one response, one in an approval with another input, one in the final answer.
 struct Deep {
     id: ModelId,
     capabilities: ModelCapabilities,
     arguments: Value,
-    /// In a string: the tool takes an object there, so the string is parsed.
+    /// The argument is a string with JSON. The tool requires an object, so the string is parsed.
     in_string: Value,
     structured: Value,
     unknown: Value,
@@ -91,7 +91,7 @@ struct Deep {
     was_parked: AtomicBool,
 }
 
-/// The calls, in the order of the answer.
+/// Ids of the calls, in the order of the response.
 const CALLS: [&str; 5] = ["arguments", "in_string", "structured", "unknown", "edited"];
 
 impl Deep {
@@ -117,12 +117,14 @@ impl Deep {
         }
     }
 
-    /// The calls with a regular result, and whether the final answer is complete.
+    /// Returns for each call whether it gets a normal result, and whether the final answer is
+    /// complete.
     fn expected(&self) -> ([bool; 5], bool) {
         let fits = |value: &Value| check_depth(value).is_ok();
         let calls = [
             fits(&self.arguments),
-            // A string is not repaired to the object that the schema requires.
+            // A string with deeply nested JSON is not parsed to the object that the schema
+            // requires.
             false,
             fits(&self.structured),
             fits(&self.unknown),
@@ -202,7 +204,8 @@ impl ToolHost for Deep {
 #[async_trait]
 impl Approver for Deep {
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
-        // The waiting run is stored, and resumed from its stored state.
+        // The first decision is postponed, so that the waiting run is stored and then resumed from
+        // the store.
         if !self.was_parked.swap(true, Ordering::Relaxed) {
             return ApprovalDecision::Later;
         }
@@ -215,7 +218,7 @@ impl Approver for Deep {
     }
 }
 
-/// Objects with up to 126 levels, which is nearly as many as `serde_json` reads.
+/// Generates objects with up to 126 levels. `serde_json` reads at most 127.
 fn values() -> impl Iterator<Item = Value> {
     let leaf = prop_oneof![Just(json!("]}\"[{")), Just(json!(1.5)), Just(json!(null))];
     let levels = prop_oneof![0..126_usize, 58..70_usize, 110..126_usize];

@@ -1,5 +1,4 @@
-//! The dialects, over HTTP: what their clients send that is out of the ordinary, and what they are
-//! told then.
+//! Unusual requests of clients in each dialect, and the responses to them.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -9,7 +8,7 @@ use crate::{
     slow_server::SlowServer,
 };
 
-/// What a stream says, frame by frame; `null` is `[DONE]`.
+/// Returns the data of each frame of a stream. `null` stands for `[DONE]`.
 fn frames(answered: &Answered) -> Vec<Value> {
     assert_eq!(answered.status, 200, "{answered:?}");
     let lines = answered.text.lines();
@@ -21,12 +20,12 @@ fn frames(answered: &Answered) -> Vec<Value> {
     .collect()
 }
 
-/// Those of a type.
+/// Returns the frames of one type.
 fn of<'f>(frames: &'f [Value], kind: &str) -> Vec<&'f Value> {
     frames.iter().filter(|it| it["type"] == kind).collect()
 }
 
-/// The text in a UI message stream.
+/// Returns the text in a UI message stream of the AI SDK.
 fn ui_text(frames: &[Value]) -> String {
     let deltas = of(frames, "text-delta");
     deltas
@@ -57,7 +56,7 @@ async fn late_tool_results_are_a_conflict() {
     let run = first.header("x-switchboard-run-id").to_owned();
     let message = first.expect(200)["choices"][0]["message"].clone();
     let call = &message["tool_calls"][0]["id"];
-    // Somebody ends it while it waits for its client, which knows nothing of that.
+    // The run is cancelled while it waits for the client's result. The client does not know this.
     let cancel = format!("/runs/{run}/cancel");
     assert_eq!(server.post(&cancel, &json!({})).await.status, 202);
     let result = json!({"role": "tool", "tool_call_id": call, "content": "17"});
@@ -99,7 +98,8 @@ async fn an_answer_that_does_not_fit_the_requested_schema_is_an_error_in_every_d
         let answered = server.post(path, body).await;
         assert_eq!(answered.status, 502, "{path}: {answered:?}");
         assert!(answered.text.contains("error"), "{path}: {answered:?}");
-        // A stream has sent its status before the answer is known to be wrong.
+        // In a stream, the status 200 is already sent when the error occurs, so a frame contains
+        // the error.
         let mut body = body.clone();
         body["stream"] = json!(true);
         let frames = frames(&server.post(path, &body).await);
@@ -114,7 +114,7 @@ async fn an_answer_that_does_not_fit_the_requested_schema_is_an_error_in_every_d
     }
 }
 
-/// A server whose tool needs a word, and the chat that has just heard of it.
+/// Starts a server whose tool needs an approval, and a chat that waits for this approval.
 async fn asked(fake: &FakeModel, slow: &SlowServer) -> (Serving, Value) {
     fake.answer(call_left());
     fake.answer(says("Done."));
@@ -129,7 +129,7 @@ async fn asked(fake: &FakeModel, slow: &SlowServer) -> (Serving, Value) {
     (server, metadata)
 }
 
-/// The request that `addToolApprovalResponse` makes.
+/// Returns the request that the AI SDK sends after `addToolApprovalResponse`.
 fn word(metadata: &Value) -> Value {
     let part = json!({
         "type": "dynamic-tool", "toolName": "slow__left", "toolCallId": "a", "state": "approval-responded",
@@ -153,7 +153,8 @@ async fn a_client_with_a_position_past_the_end_gets_the_rest() {
     assert_eq!(rest.last(), Some(&Value::Null));
     slow.called().await;
 
-    // The word once more, after the run's end: nothing is new, and the response still has an end.
+    // The approval is sent again after the end of the run. The response contains nothing new, but
+    // has a regular end.
     let last = of(&rest, "finish")[0]["messageMetadata"]["lastEvent"].clone();
     for seen in [seen, last, json!(u64::MAX)] {
         metadata["lastEvent"] = seen;
@@ -163,7 +164,7 @@ async fn a_client_with_a_position_past_the_end_gets_the_rest() {
         assert_eq!(again.last(), Some(&Value::Null));
     }
 
-    // The same in AG-UI, whose interrupts say what was seen.
+    // AG-UI behaves in the same way. Its interrupt ids contain the number of the last seen event.
     let run = metadata["runId"].as_str().unwrap();
     let resume = json!([{"interruptId": format!("{run}/999999/a"), "status": "cancelled"}]);
     let body = json!({"threadId": "chat", "runId": "r", "messages": [], "resume": resume});
@@ -201,13 +202,13 @@ async fn a_regenerated_answer_replaces_the_first() {
     let second = post(regenerate, "regenerate-message").await;
     assert_eq!(ui_text(&second), "Second.");
     assert_eq!(said().await, ["Begin.", "One.", "Go on.", "Second."]);
-    // The model does not see what it answered the first time.
+    // The request to the model does not contain the answer that is replaced.
     let request = fake.request(2).await.json().to_string();
     assert!(
         request.contains("One.") && !request.contains("First."),
         "{request}"
     );
-    // The first answer is still what happened.
+    // The record of the first run still contains its answer.
     let run = first[0]["messageId"].as_str().unwrap();
     let record = server.run(run).await;
     assert_eq!(record["report"]["answer"], "First.", "{record}");
@@ -243,7 +244,7 @@ async fn an_ag_ui_client_executes_its_own_tool() {
         {"id": "a", "type": "function", "function": {"name": "mine", "arguments": "{\"city\":\"Paris\"}"}}]});
     let result =
         |text: &str| json!({"id": "3", "role": "tool", "toolCallId": "a", "content": text});
-    // What no store takes is refused, and the run waits on.
+    // A result with a NUL character is refused, because no store accepts it. The run still waits.
     let refused = run(json!([question, calls, result("a\u{0}")])).await;
     assert_eq!(refused.problem(400), "malformed");
 
@@ -255,7 +256,7 @@ async fn an_ag_ui_client_executes_its_own_tool() {
     let received = fake.request(1).await.json()["messages"].clone();
     let received = received.as_array().unwrap().last().unwrap().to_string();
     assert!(received.contains("17 degrees and rain"), "{received}");
-    // It waited once.
+    // The run has received its result, so a second result is refused.
     assert_eq!(run(messages).await.problem(409), "conflict");
     // The session has the call with its result.
     let shown = server.get("/sessions/t").await.expect(200).to_string();

@@ -78,7 +78,7 @@ async fn bodies_above_the_limit_are_not_read() {
     let server = Serving::start(&place, &[]).await;
     let asked = json!({"message": "x".repeat(1000)});
     assert_eq!(server.post("/chat", &asked).await.problem(413), "too-large");
-    // Without a content length.
+    // This request has no content length.
     let pieces =
         futures_util::stream::iter((0..3).map(|_| Ok::<_, std::io::Error>(vec![b' '; 500])));
     let body = reqwest::Body::wrap_stream(pieces);

@@ -148,8 +148,8 @@ async fn every_response_matches_the_openapi_document() {
     }
 }
 
-/// Whatever the document names can be looked up in it, and every route says who may use it and what
-/// may go wrong.
+/// Checks that every schema that the document names is in the document, and that every route
+/// documents its authentication and its errors.
 #[tokio::test]
 async fn the_openapi_document_is_complete() {
     let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;

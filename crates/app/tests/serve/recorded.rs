@@ -1,5 +1,5 @@
-//! `serve --record` and `serve --replay`: clients at once, a model that is gone when they come
-//! again, secrets, and the ways in which a server ends.
+//! `serve --record` and `serve --replay`: concurrent clients, replay without a model, secrets, and
+//! the end of the server.
 #![cfg(unix)]
 
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use crate::{
     support::{KEY, Place, WORDS, counted_server},
 };
 
-/// What a client shows to be let in. It reads like nothing.
+/// Access token of the client. It does not look like a secret.
 const TOKEN: &str = "ann.may.come.in.again";
 const FILE: &str = "served.jsonl";
 
@@ -25,7 +25,7 @@ fn live(fake: &FakeModel) -> Place {
     Place::with_secrets(fake).with_file("switchboard.json", &config())
 }
 
-/// Where nothing of the other place is but the recording: no key, no address, no passphrase.
+/// Creates a working folder with only the recording: no key, no address, no passphrase.
 fn elsewhere(recording: &str) -> Place {
     Place::new()
         .with_file("switchboard.json", &config())
@@ -40,8 +40,8 @@ async fn replaying(place: &Place) -> Serving {
     serving(place, &["--replay", FILE]).await
 }
 
-/// A model that makes the same ticket whoever asks, says what it was told of it, and is asked by
-/// two before it answers one.
+/// A model that creates a ticket in the same way for each client and repeats the result of the
+/// call. It answers only after two clients have sent a request.
 fn clerk(gate: Gate) -> impl Fn(usize, &Request) -> Answer + Send + Sync + 'static {
     move |number, request| {
         let messages = request.json()["messages"].as_array().unwrap().clone();
@@ -70,7 +70,7 @@ fn ag_ui(thread: &str, said: &[(&str, &str)]) -> Value {
     })
 }
 
-/// The text in AG-UI's events.
+/// Returns the text in the events of AG-UI.
 fn ag_ui_text(answered: &Answered) -> String {
     assert_eq!(answered.status, 200, "{answered:?}");
     let data = answered.text.lines();
@@ -118,7 +118,7 @@ async fn concurrent_conversations_are_replayed() {
         both_asked
     );
     assert_ne!(ann, bob, "each has a ticket of its own");
-    // The conversation goes on, and others ask in the same words.
+    // One conversation continues, and other clients send the same questions.
     let then = [
         ("user", for_ann),
         ("assistant", ann.as_str()),
@@ -155,20 +155,21 @@ async fn concurrent_conversations_are_replayed() {
     assert!(models.to_string().contains(MODEL), "{models}");
     let tools = server.get("/mcp/tools").await.expect(200);
     assert!(tools.to_string().contains("shop__create_support_ticket"));
-    // The other way round, and at once.
+    // The replay gets the requests in another order, and two of them at the same time.
     assert_eq!(by_chat(&server, other).await, tickets[2]);
     let (bob_again, ann_again) =
         tokio::join!(by_openai(&server, for_bob), by_ag_ui(&server, &thread));
     assert_eq!((ann_again, bob_again), (ann.clone(), bob));
     let thanked_again = by_ag_ui(&server, &ag_ui("thread", &then)).await;
     assert_eq!(thanked_again, thanked);
-    // Among equals in their order, whoever asks.
+    // Equal questions get the recorded answers in the recorded order, independent of the client.
     assert_eq!(by_openai(&server, same).await, tickets[0]);
     assert_eq!(by_chat(&server, same).await, tickets[1]);
     let secrets = "My token is another, my key mine; open sesame";
     let transcript = by_chat(&server, secrets).await;
     assert!(transcript.contains("[redacted]"), "{transcript}");
-    // Nothing is given twice, and what was never said is named.
+    // A recorded answer is returned only once. The error for an unknown question quotes the
+    // question.
     for (question, why) in [
         (same, "restart the replay"),
         ("A cake", "ends with `\"A cake\"`"),
@@ -203,7 +204,7 @@ async fn a_killed_server_leaves_the_finished_recordings() {
     let recorded = place.read_file(FILE);
     let lines: Vec<&str> = recorded.lines().collect();
     assert!(recorded.ends_with('\n') && lines.len() > 3, "{recorded}");
-    // And where it was killed while it wrote a line.
+    // The recording ends within a line, as after a kill of the server.
     let half = &lines[lines.len() - 1][..40];
     let place = elsewhere(&format!("{recorded}{half}"));
     let server = replaying(&place).await;
@@ -278,7 +279,7 @@ async fn recording_errors_appear_before_the_server_listens() {
     assert_eq!(place.read_file(FILE), before);
     server.terminate();
     assert_eq!(server.ended().await.0, 0);
-    // An older recording stays until something is recorded in its place.
+    // An earlier recording is kept until the first response of the new recording.
     let before = place.read_file(FILE);
     let mut file = std::fs::OpenOptions::new()
         .append(true)
@@ -300,7 +301,7 @@ async fn a_failed_recording_is_reported_and_runs_continue() {
     let pipe = place.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    // Either end waits for the other one.
+    // Opening one end of the pipe blocks until the other end is opened.
     let opened = tokio::task::spawn_blocking(|| std::fs::File::open(pipe).unwrap());
     let server = Serving::start(&place, &["--record", "pipe"]).await;
     drop(opened.await.unwrap());

@@ -24,7 +24,7 @@ fn tools_of(request: &Value) -> usize {
     request["tools"].as_array().map_or(0, Vec::len)
 }
 
-/// Returns the store that the program used.
+/// Returns the path of the session database that the program created.
 pub(crate) fn database(folder: &Path) -> PathBuf {
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
@@ -40,7 +40,7 @@ pub(crate) fn database(folder: &Path) -> PathBuf {
     panic!("no sessions are kept");
 }
 
-/// Stores a run as a process leaves it that ends before the first step.
+/// Stores a run as a process does that ends before the first step of the run.
 async fn begun_and_gone(place: &Place, parameters: Option<Value>) -> String {
     let options = StoreOptions::sqlite(database(place.path()));
     let store = Store::open(options).await.unwrap();
@@ -95,7 +95,7 @@ async fn is_asked(server: &Serving, slow: &mut SlowServer, run: &str) {
     server.post(&path, &word).await.expect(202);
     let report = server.report(run).await;
     assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
-    // The run has ended: a call would have arrived by now.
+    // The run has ended, so a call would have arrived by now.
     let called = slow.called().now_or_never();
     assert!(called.is_none(), "{called:?}");
 }
@@ -108,7 +108,7 @@ async fn a_resumed_run_keeps_its_approvals_and_its_lack_of_tools() {
     config["approve"] = json!("all");
     let place = place(&fake, &config);
     let server = Serving::start(&place, &[]).await;
-    // Both are stored before the model is called.
+    // Both runs are stored with their parameters before the model is called.
     let held = Gate::new();
     fake.answer(says("Done.").held_by(&held));
     let without = json!({"message": "Look.", "parameters": {"tools": false}});
@@ -140,7 +140,7 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     let mut config = with_server(&slow);
     config["approve"] = json!("all");
     let place = place(&fake, &config);
-    // The stored form of each set of parameters.
+    // Parameters as the server stored them, for each set.
     let mut wishes = Vec::new();
     let server = Serving::start(&place, &[]).await;
     for parameters in [json!({"tools": false}), ask()] {
@@ -178,7 +178,8 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     assert_eq!(server.delete("/sessions/of-bare-true").await.status, 204);
     server.kill().await;
 
-    // A run of another version has no approvals here, so it is not resumed with other ones.
+    // The stored run has no parameters, because another version wrote it. It is not resumed,
+    // because its approval settings are unknown.
     let unknown = begun_and_gone(&place, None).await;
     let bare = begun_and_gone(&place, with_approvals).await;
     let server = Serving::start(&place, &[]).await;

@@ -7,8 +7,8 @@ use crate::{
     support::Place,
 };
 
-/// A token without a user: it acts for the same principal as the command line, whose ids are used
-/// as they are.
+/// A token without a user. It acts for the same principal as the command line, so its session ids
+/// are stored unchanged.
 const NOBODY: &str = "nobody-0123456789abcdef";
 
 fn guarded() -> Place {
@@ -31,7 +31,7 @@ fn ag_ui(text: &str) -> Value {
     })
 }
 
-/// Returns the session of a chat after its answer.
+/// Sends a question and returns the session id of the response.
 async fn said(server: &Serving, path: &str, body: &Value) -> String {
     let answered = server.post(path, body).await;
     assert_eq!(answered.status, 200, "{answered:?}");
@@ -53,7 +53,8 @@ async fn another_users_client_id_does_not_conflict() {
         let server = server.with_token(BOB);
         let other = said(&server, path, &asked("two")).await;
         assert_ne!(first, other);
-        // The users do not see each other's session, and return to their own.
+        // A user cannot read the session of another user. A further request uses the user's own
+        // session again.
         for hidden in [&first, &"default".to_owned()] {
             let shown = server.get(&format!("/sessions/{hidden}")).await;
             assert_eq!(shown.problem(404), "not-found", "{hidden}");

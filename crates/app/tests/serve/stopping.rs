@@ -115,7 +115,7 @@ async fn a_second_signal_ends_the_server_immediately() {
     fake.request(0).await;
     let mut reader = server.follow_run(&run).await;
     server.terminate();
-    // It has received the first signal when it accepts no more connections.
+    // The server has received the first signal when it refuses connections.
     while tokio::net::TcpStream::connect(server.base.trim_start_matches("http://"))
         .await
         .is_ok()

@@ -1,11 +1,11 @@
-//! Readers that come, go and come back.
+//! Clients that disconnect from an event stream and reconnect.
 
 use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 
 use crate::serving::{Events, Serving, ids, kinds, no_servers, place, says, text};
 
-/// An answer in three words, with a gate before each but the first.
+/// Returns an answer in three words, with a gate before the second and one before the third.
 fn slowly(first: &Gate, second: &Gate) -> Answer {
     let said = ["one ", "two ", "three"].map(Say::text);
     Answer::openai_chat(said)
@@ -29,12 +29,13 @@ async fn a_reconnected_reader_misses_no_event() {
     drop(reader);
     first.open();
 
-    // Somebody else reads it from the beginning, while it goes on.
+    // Another client reads the events from the beginning while the run is active.
     let mut other = server.follow(&path).await;
     other.until("text_delta").await;
     assert_eq!(text(&other.until("text_delta").await), "two ");
 
-    // It comes back as a browser does: with the header, and the address that it was given.
+    // The first client reconnects as a browser does: with the header `Last-Event-ID` and the
+    // original URL.
     let last = seen.last().unwrap().id;
     let back = server
         .request(reqwest::Method::GET, &path)
@@ -52,7 +53,7 @@ async fn a_reconnected_reader_misses_no_event() {
     let others = other.rest().await;
     assert_eq!(others.last().unwrap(), again.last().unwrap());
 
-    // From the store it is the same, also behind a position.
+    // After the run, the stored events are the same, also after a given event number.
     let stored = server.follow(&path).await.rest().await;
     assert_eq!([seen, again].concat(), stored);
     let after = server
@@ -83,7 +84,7 @@ async fn a_stream_follows_all_runs_of_a_session() {
     server.begin(ask("two")).await;
     let mut second = reader.until("text_delta").await;
     assert_eq!(text(&second), "Sec");
-    // In the middle of the second run, another reader goes on from the middle of the first.
+    // During the second run, another client continues from the middle of the first run.
     let mut other = server.follow(&format!("{path}?after=2")).await;
     gate.open();
     second.extend(reader.until("run_finished").await);
@@ -93,14 +94,14 @@ async fn a_stream_follows_all_runs_of_a_session() {
     let mut theirs = other.until("run_finished").await;
     theirs.extend(other.until("run_finished").await);
     assert_eq!(theirs[..], all[2..]);
-    // Each run counts for itself in its events.
+    // The events of each run are numbered from 1.
     assert_eq!(all[first.len()].data["seq"], 1);
 
-    // Both stay open for the third.
+    // Both streams stay open for the third run.
     server.begin(ask("three")).await;
     assert_eq!(text(&reader.until("run_finished").await), "Third.");
     assert_eq!(text(&other.until("run_finished").await), "Third.");
-    // Until the session is gone.
+    // The streams end when the session is deleted.
     assert_eq!(
         server.delete(&path.replace("/events", "")).await.status,
         204
@@ -144,7 +145,7 @@ async fn a_slow_reader_does_not_block_others() {
     let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let session = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
     let path = format!("/sessions/{}/events", session.as_str().unwrap());
-    // It takes the head of the answer and nothing more, while 4 MB come.
+    // The client reads only the head of the response while the server sends 4 MB.
     let stuck = server
         .request(reqwest::Method::GET, &path)
         .send()
@@ -158,7 +159,7 @@ async fn a_slow_reader_does_not_block_others() {
             .unwrap()
             .ends_with(&format!("{} {word}\n", WORDS - 1))
     );
-    // Then it reads all of it, though most is no longer in memory.
+    // The client then reads all events, although most of them are no longer in memory.
     let mut late = Events::of(stuck).await;
     let events = late.until("run_finished").await;
     assert_eq!(
@@ -180,7 +181,7 @@ async fn an_idle_stream_sends_keep_alive_comments() {
     let mut reader = server.follow_run(&run).await;
     reader.until("model_call_started").await;
     let quiet = async {
-        // No event comes: what comes are comments.
+        // Only comments arrive, no event.
         tokio::time::timeout(std::time::Duration::from_millis(400), reader.next()).await
     };
     assert!(quiet.await.is_err());

@@ -1,5 +1,5 @@
-//! Answers in a form that the client asked for, errors as each dialect has them, and calls that an
-//! AG-UI client makes.
+//! Answers with a schema that the client requested, the error format of each dialect, and calls of
+//! an AG-UI client's own tools.
 
 use serde_json::{Value, json};
 use switchboard_domain::ModelErrorKind;
@@ -17,7 +17,8 @@ fn form() -> AnswerSchema {
     .unwrap()
 }
 
-/// A run whose answer is to have the form, and the model's tries at it.
+/// Plays a run whose answer must match a schema. `tries` are the answers that the model gives one
+/// after another.
 fn formed(tries: &[&'static str]) -> Vec<RunEvent> {
     let mut turns = vec![finishes(vec![
         Piece::Thought("Two of them."),
@@ -65,7 +66,7 @@ fn an_answer_in_a_form_is_all_that_is_said() {
     let said = whole(&events, in_form());
     assert_eq!(said.state.run_failure(report(&events)), None);
     assert_eq!(&said.text, answer);
-    // What was said on the way to it is thinking.
+    // The text before the answer is reasoning.
     assert!(said.reasoning.contains("I look it up."));
 }
 
@@ -84,13 +85,13 @@ fn an_answer_that_is_not_in_its_form_is_an_error() {
     let said = whole(&events, in_form());
     let failure = said.state.run_failure(report(&events)).unwrap();
     assert_eq!(failure.status, 502);
-    // One that was mended is an answer.
+    // An answer that was repaired is not an error.
     let mended = formed(&[r#"{"sum":"three"}"#, r#"{"sum":3}"#]);
     let said = told(OpenAiChatStream::new(None, false, in_form()), &mended);
     assert!(client_rules::chat(&said).is_ok());
 }
 
-/// The error of a stream, as the dialect has it.
+/// Returns the last error of a stream, in the format of the dialect.
 fn error(frames: &[client_rules::Frame]) -> Value {
     let mut errors = frames
         .iter()
@@ -141,7 +142,8 @@ fn an_error_in_a_stream_is_the_one_of_a_whole_answer() {
     }
 }
 
-/// A run of AG-UI in which the client makes a call, and what is told before and behind it.
+/// Checks a run of AG-UI in which the client executes a call: the events before the call, and the
+/// events after it.
 #[test]
 fn a_call_of_an_ag_ui_client_ends_its_run_with_success() {
     let mut script = Script::of(vec![
@@ -175,7 +177,7 @@ fn a_call_of_an_ag_ui_client_ends_its_run_with_success() {
         ended["outcome"],
         json!({"type": "success", "pendingToolCallIds": ["call_1"]})
     );
-    // Its result is the client's own, which has it.
+    // The events contain no result of the client's call, because the client already has it.
     let results = [of(before, "TOOL_CALL_RESULT"), of(rest, "TOOL_CALL_RESULT")].concat();
     let of_calls: Vec<_> = results.iter().map(|it| &it["toolCallId"]).collect();
     assert_eq!(of_calls, ["call_2"]);

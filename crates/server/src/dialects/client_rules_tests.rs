@@ -1,18 +1,19 @@
-//! What clients take: the rules of each dialect, read from its own SDK and written down again here.
+//! Rules of the official client SDK of each dialect, which a response must not violate. They are
+//! written here in Rust.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-/// A frame as a client gets it.
+/// A server-sent event as a client receives it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Frame {
     pub(super) name: Option<String>,
-    /// `None` is `[DONE]`.
+    /// The data as JSON. `None` stands for `[DONE]`.
     pub(super) data: Option<Value>,
 }
 
-/// Takes a response's body apart.
+/// Splits the body of a response into frames.
 pub(super) fn frames(body: &[u8]) -> Vec<Frame> {
     let text = std::str::from_utf8(body).unwrap();
     assert!(text.is_empty() || text.ends_with("\n\n"), "half a frame");
@@ -37,18 +38,19 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     found.unwrap_or_else(|| panic!("no text `{field}` in {value}"))
 }
 
-/// `processUIMessageStream` of `ai` 7.0.173, and what `useChat` needs around it.
+/// The rules of `processUIMessageStream` of `ai` 7.0.173, and of `useChat` for the responses of one
+/// message.
 #[derive(Debug, Default)]
 pub(super) struct Ui {
-    /// The tool calls of the message, over all its responses, by their states.
+    /// States of the message's tool calls in all its responses, by call id.
     calls: HashMap<String, &'static str>,
-    /// All text parts, and those of the step that were taken back.
+    /// All text parts, including those of a step that was discarded.
     pub(super) texts: Vec<String>,
     message: Option<String>,
 }
 
 impl Ui {
-    /// Reads a response. `is_over` says that the run ended in it.
+    /// Reads a response. `is_over` states whether the run ended in this response.
     #[expect(clippy::too_many_lines, reason = "it is a list of rules")]
     pub(super) fn read(&mut self, frames: &[Frame], is_over: bool) {
         let (done, chunks) = frames.split_last().expect("there is something");
@@ -207,7 +209,8 @@ impl Ui {
     }
 }
 
-/// `chat.completion.chunk`s as `openai` 3.54.0 reads them. Gives the content, or the error's code.
+/// Reads `chat.completion.chunk`s by the rules of `openai` 3.54.0. Returns the content, or the code
+/// of the error.
 pub(super) fn chat(frames: &[Frame]) -> Result<String, String> {
     let (done, chunks) = frames.split_last().expect("there is something");
     assert_eq!(done.name, None, "it ends with [DONE]");
@@ -278,8 +281,8 @@ pub(super) fn chat(frames: &[Frame]) -> Result<String, String> {
     Ok(content)
 }
 
-/// Message events as `accumulate_event` of `anthropic` 2.12.0 takes them. Gives the text blocks, or
-/// the error's kind.
+/// Reads message events by the rules of `accumulate_event` of `anthropic` 2.12.0. Returns the text
+/// blocks, or the kind of the error.
 pub(super) fn messages(frames: &[Frame]) -> Result<Vec<String>, String> {
     let mut blocks: Vec<(String, String)> = Vec::new();
     let mut is_open = false;
@@ -365,10 +368,10 @@ pub(super) fn messages(frames: &[Frame]) -> Result<Vec<String>, String> {
     Ok(texts.map(|(_, text)| text).collect())
 }
 
-/// `verifyEvents` of `@ag-ui/client` 1.0.0. Gives the texts by message.
+/// The rules of `verifyEvents` of `@ag-ui/client` 1.0.0.
 #[derive(Debug, Default)]
 pub(super) struct AgUi {
-    /// Over all runs of the thread: the calls, and whether they have a result.
+    /// Calls in all runs of the thread by id. The value states whether the call has a result.
     calls: BTreeMap<String, bool>,
     pub(super) interrupts: Vec<(String, String)>,
 }
@@ -488,7 +491,7 @@ impl AgUi {
         }
         assert!(ended, "it has an end");
         if is_over {
-            // A call without a result is one that the client is to run.
+            // The client must execute each call without a result.
             assert!(
                 self.calls.values().all(|has_result| *has_result),
                 "{:?}",

@@ -123,7 +123,7 @@ fn a_conversation_holds_nothing_that_no_store_takes() {
     assert!(refused(
         file_part("https://a/b", Some("text/plain"), Some("b\0")).unwrap()
     ));
-    // The six characters that are written for it in JSON are harmless.
+    // The escape sequence of NUL as six ordinary characters is allowed.
     assert!(!refused(Part::text(r"a\u0000")));
     let mut conversation = Conversation::default();
     conversation.push(Role::Assistant, uses(&["a"])).unwrap();

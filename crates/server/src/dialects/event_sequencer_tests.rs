@@ -104,7 +104,8 @@ fn what_a_model_had_begun_to_say_when_its_process_ended_is_taken_back() {
             "part 2 true",
             "part 2: I look.",
             "part 2 done",
-            // A client has seen the other one end.
+            // The client has already seen the end of the first call with this id, so the second
+            // call gets the id `a~1`.
             "call a~1",
             "call a~1 ready",
         ]

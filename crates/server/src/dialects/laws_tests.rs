@@ -1,4 +1,4 @@
-//! What every dialect says of any run is what its clients take.
+//! Checks that the responses of each dialect to any run follow the rules of its clients.
 
 #[path = "answer_schema_tests.rs"]
 mod answer_schema;
@@ -25,7 +25,7 @@ use super::{
 use client_rules::{AgUi, Ui, frames};
 use scripted_runs::{End, Piece, Script, Turn, crashed};
 
-/// The whole of a run in one response.
+/// Encodes a whole run as one response.
 fn told(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
     let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::default();
@@ -36,7 +36,8 @@ fn told(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Fr
     frames(&out.take_bytes())
 }
 
-/// The parts of a run between which it waits for a person, as responses that end and begin there.
+/// Encodes a run as several responses: one ends where the run waits for a person, and the next
+/// begins there.
 fn told_in_pieces<P: EventEncoder>(
     events: &[RunEvent],
     encoder: impl Fn() -> P,
@@ -73,7 +74,7 @@ fn told_in_pieces<P: EventEncoder>(
     }
 }
 
-/// A response that ends before the run does.
+/// Encodes a response that ends before the end of the run.
 fn broken(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
     let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::default();
@@ -92,8 +93,8 @@ fn report(events: &[RunEvent]) -> &RunReport {
     }
 }
 
-/// What holds of a run in every dialect.
-/// `is_whole`: no process ended in it, so that nothing was said twice.
+/// Checks the rules of every dialect for a run. `is_whole` states that no process ended during the
+/// run, so that no text occurs twice.
 fn assert_laws(events: &[RunEvent], is_whole: bool) {
     let report = report(events);
     let has_answer = report.outcome == Outcome::Completed;
@@ -106,7 +107,7 @@ fn assert_laws(events: &[RunEvent], is_whole: bool) {
             ui.read(frames, is_over);
         },
     );
-    // Coming back to it replays it from its beginning.
+    // A client that opens the stream again receives the run from its beginning.
     let mut again = Ui::default();
     again.read(&told(AiSdkStream::new(None), events), true);
     assert_eq!(ui.texts, again.texts);
@@ -114,7 +115,7 @@ fn assert_laws(events: &[RunEvent], is_whole: bool) {
     for with_usage in [false, true] {
         let said = client_rules::chat(&told(chat(None, with_usage), events));
         match said {
-            // What was said cannot be taken back in this dialect.
+            // This dialect cannot discard text that was already sent.
             Ok(content) if has_answer => assert!(
                 !is_whole || content.ends_with(&report.answer),
                 "{content:?} does not end with {:?}",
@@ -224,7 +225,7 @@ proptest! {
         assert_laws(&crashed(&events, at), false);
     }
 
-    /// A response that the server has to end early is one that a client can read.
+    /// Checks that clients can read a response that the server ends early.
     #[test]
     fn a_response_that_breaks_off_has_an_end(script in scripts(), at in 1_usize..60) {
         let events = script.played();
@@ -250,8 +251,8 @@ fn finishes(pieces: Vec<Piece>) -> Turn {
     }
 }
 
-/// One run with all that is usual: thinking, words before tools, two calls, one of them approved
-/// with another input, a failure, an answer.
+/// Plays a run with all usual events: reasoning, text before tool calls, two calls, an approval
+/// with another input, a failed call, an answer.
 fn usual() -> Vec<RunEvent> {
     let mut script = Script::of(vec![
         finishes(vec![
@@ -268,7 +269,7 @@ fn usual() -> Vec<RunEvent> {
     script.played()
 }
 
-/// One run, and what it is in every dialect.
+/// Shows one run in the format of each dialect.
 #[test]
 fn one_run_in_every_dialect() {
     let events = usual();
@@ -283,7 +284,7 @@ fn one_run_in_every_dialect() {
         "one_run__messages",
         body(messages(Some("test/one")), &events)
     );
-    // These end a response where the run waits for a person.
+    // In these dialects, a response ends where the run waits for a person.
     let mut pieces = String::new();
     let mut write = |body: &[client_rules::Frame], _| {
         for frame in body {
@@ -315,7 +316,7 @@ fn one_run_in_every_dialect() {
     insta::assert_snapshot!("one_run__ag_ui", pieces);
 }
 
-/// The bytes of a response.
+/// Returns the bytes of a response.
 fn body(encoder: impl EventEncoder, events: &[RunEvent]) -> String {
     let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::default();
@@ -337,7 +338,7 @@ fn messages(model: Option<&str>) -> AnthropicMessagesStream {
     AnthropicMessagesStream::new(model.map(str::to_owned), ResponseState::default())
 }
 
-/// Of a response that goes on behind an event.
+/// Returns the state of a response that begins after the event `seen`.
 fn after(seen: u64) -> ResponseState {
     ResponseState {
         last_seen: Some(seen),
@@ -345,7 +346,7 @@ fn after(seen: u64) -> ResponseState {
     }
 }
 
-/// A response that ends where the client is to make a call.
+/// Encodes a response that ends where the client must execute a call.
 fn first(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
     let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::default();
@@ -361,7 +362,7 @@ fn first(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::F
     frames(&out.take_bytes())
 }
 
-/// The same, told as a run tells it whose asked tool is the client's.
+/// Changes the events of a run, so that the tool of the call `call` belongs to the client.
 fn as_clients(mut events: Vec<RunEvent>, call: &str) -> Vec<RunEvent> {
     for event in &mut events {
         if let RunEventKind::ToolPlanned { id, server, .. } = &mut event.kind
@@ -373,8 +374,8 @@ fn as_clients(mut events: Vec<RunEvent>, call: &str) -> Vec<RunEvent> {
     events
 }
 
-/// A call of a tool that runs at the client ends the response, and what follows is told to another
-/// one.
+/// Checks that a call of a client's tool ends the response, and that another response contains the
+/// following events.
 #[test]
 fn a_call_of_the_client_ends_its_response() {
     let mut script = Script::of(vec![
@@ -404,7 +405,7 @@ fn a_call_of_the_client_ends_its_response() {
     assert_eq!(calls[0][0]["id"], "sb_run_call_1");
     let chat_rest = told(OpenAiChatStream::new(None, true, after(seen)), rest);
     assert_eq!(client_rules::chat(&chat_rest).as_deref(), Ok("It is 7."));
-    // Each response tells what it cost itself.
+    // Each response reports only its own usage.
     let cost = |frames: &[client_rules::Frame]| {
         frames[frames.len() - 2].data.clone().unwrap()["usage"]["completion_tokens"].clone()
     };
@@ -430,7 +431,8 @@ fn a_call_of_the_client_ends_its_response() {
     assert_eq!(said.calls.len(), 1);
 }
 
-/// Its calls wait for a word where nothing else does, and those of the server do not.
+/// Checks that a call of the client's tool waits for its result even if no approval is needed, and
+/// that calls of the server's tools do not wait.
 #[test]
 fn a_tool_of_the_client_waits_where_nothing_else_has_to() {
     let script = Script::of(vec![
@@ -461,11 +463,11 @@ fn a_tool_of_the_client_waits_where_nothing_else_has_to() {
         let mut calls = report(&events).tool_calls.iter();
         calls.find(|call| call.id == id).unwrap().is_error
     };
-    // Somebody said yes, and there is no result: only the client gives one.
+    // The approval of the second call is not a result: only the client can return one.
     assert_eq!((failed("call_1"), failed("call_2")), (false, true));
 }
 
-/// What clients do not see in a snapshot of one good run.
+/// Shows runs with other finish reasons in the format of each dialect.
 #[test]
 fn other_ends_in_every_dialect() {
     let ends = |reason| {

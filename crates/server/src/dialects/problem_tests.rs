@@ -18,7 +18,7 @@ async fn errors_have_the_form_of_the_dialect_that_is_spoken() {
         "code": "invalid",
     }});
     for path in ["/v1/chat/completions", "/v1/models/x", "/v1/embeddings"] {
-        // OpenAI has no 422 for a value that cannot be.
+        // OpenAI has no status 422 for an invalid value, so its dialect returns 400.
         assert_eq!(
             said(path, &problem).await,
             Some((400, openai.clone())),

@@ -1,4 +1,4 @@
-//! Real runs, with models and tools that follow a script.
+//! Real runs with scripted models and tools.
 
 use std::{
     collections::VecDeque,
@@ -22,10 +22,10 @@ use switchboard_orchestration::{
     strategy::{GatherFormat, Strategy},
 };
 
-/// A change to the agent of a run.
+/// A function that changes the agent of a run.
 type Customizer = Box<dyn FnOnce(Agent) -> Agent>;
 
-/// What a model does when it is asked.
+/// The response of a model to one request.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
     pub(super) pieces: Vec<Piece>,
@@ -36,10 +36,10 @@ pub(super) struct Turn {
 pub(super) enum Piece {
     Text(&'static str),
     Thought(&'static str),
-    /// The tool, its id, and the JSON text of its input.
+    /// A call whose input arrives in pieces: tool, call id, and JSON text of the input.
     Call(&'static str, &'static str, &'static str),
     Block,
-    /// A call that comes whole.
+    /// A call whose input arrives in one piece: tool and call id.
     WholeCall(&'static str, &'static str),
 }
 
@@ -122,7 +122,7 @@ fn events(turn: Turn) -> Vec<Result<ModelEvent, ModelError>> {
                     let json = json.to_owned();
                     events.push(ModelEvent::ToolInputDelta { index, json });
                 }
-                // What is cut off has no end.
+                // An incomplete input has no `PartFinished` event.
                 if input.ends_with('}') {
                     events.push(ModelEvent::PartFinished { index });
                 }
@@ -170,8 +170,8 @@ fn events(turn: Turn) -> Vec<Result<ModelEvent, ModelError>> {
     events
 }
 
-/// The tools: `look` only reads, `change` changes something, `fail` says that it failed, `draw`
-/// gives everything.
+/// The tools: `look` is read-only, `change` is not, `fail` returns an error, and `draw` returns all
+/// kinds of content.
 #[derive(Debug)]
 pub(super) struct Tools;
 
@@ -236,8 +236,9 @@ impl ToolHost for Tools {
     }
 }
 
-/// What people say, in turn, from the beginning again after the end: 0 no, 1 with another input, 2
-/// nobody is there, 3 later; else yes.
+/// Decisions of a person, used in turn and then again from the beginning: 0 denies, 1 allows with
+/// another input, 2 means that no person can be asked, 3 postpones the decision. Any other number
+/// allows the call.
 #[derive(Debug)]
 pub(super) struct People(pub(super) Mutex<Vec<u8>>);
 
@@ -249,7 +250,7 @@ impl Approver for People {
         if let Some(word) = word {
             words.rotate_left(1);
             if word == 3 {
-                // Once is enough: a run that is put off for ever has no end.
+                // A decision is postponed only once. Otherwise, the run would never end.
                 words.retain(|word| *word != 3);
             }
         }
@@ -280,7 +281,7 @@ impl CheckpointStore for DiscardingStore {
     }
 }
 
-/// A run to be played.
+/// A script for a run.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
     pub(super) turns: Vec<Turn>,
@@ -305,12 +306,12 @@ impl Script {
         }
     }
 
-    /// Plays it to its end, through every pause.
+    /// Plays the run to its end, including all pauses.
     pub(super) fn played(&self) -> Vec<RunEvent> {
         self.played_with(Box::new(|agent| agent))
     }
 
-    /// The same with a last change to the agent.
+    /// Plays the run like [`played`](Self::played), with a change to the agent.
     pub(super) fn played_with(&self, customize: Customizer) -> Vec<RunEvent> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -368,7 +369,7 @@ impl Script {
     }
 }
 
-/// Without what differs from one time to the next.
+/// Replaces the parts of an event that differ between runs.
 fn the_same_every_time(mut event: RunEvent) -> RunEvent {
     event.run_id = "run".into();
     match &mut event.kind {
@@ -384,8 +385,8 @@ fn the_same_every_time(mut event: RunEvent) -> RunEvent {
     event
 }
 
-/// The same run, whose process ended after `at` events: what a model had begun to say, it says
-/// again.
+/// Returns the events of a run whose process ended after `at` events. After the restart, the model
+/// repeats the response that was interrupted.
 pub(super) fn crashed(events: &[RunEvent], at: usize) -> Vec<RunEvent> {
     let at = at.min(events.len() - 1);
     let before = &events[..at];

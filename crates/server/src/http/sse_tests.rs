@@ -7,7 +7,7 @@ use switchboard_domain::StoredEvent;
 use super::*;
 
 proptest! {
-    /// Text of a model cannot end a frame and begin another one.
+    /// Checks that no text of a model can end its frame and begin another one.
     #[test]
     fn any_event_is_exactly_one_frame(text in "[a\"\n\r: id]{0,40}") {
         let json = format!("{{\"type\":\"warning\",\"text\":\"{text}\"}}");

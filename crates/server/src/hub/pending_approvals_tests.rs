@@ -53,10 +53,10 @@ async fn decisions_are_accepted_in_any_order() {
     assert_eq!(approvals.undecided_requests(), requests[..1]);
     assert_eq!(decided.await, (1, allow()));
     approvals.observe_event(&finished("b"));
-    // Between two waits of the run.
+    // The run does not wait at this moment, but the request is still undecided.
     assert_eq!(approvals.undecided_requests(), requests[..1]);
     assert!(approvals.awaited_approval_requests().is_empty());
-    // The result contains the position in the new list.
+    // The returned position refers to the new list of requests.
     let rest = [request("a")];
     let mut decided = Box::pin(approvals.await_decision(&rest));
     assert!(decided.as_mut().now_or_never().is_none());
@@ -74,7 +74,7 @@ async fn a_decision_before_the_request_is_held() {
         approvals.await_decision(&[request("a")]).await,
         (0, allow())
     );
-    // A call with another outcome accepts no decision.
+    // A call that already has another outcome accepts no decision.
     approvals.observe_event(&awaiting("a"));
     approvals.observe_event(&RunEventKind::ToolDenied {
         id: "a".to_owned(),
@@ -104,7 +104,7 @@ async fn closing_ends_all_waits() {
     assert_eq!(decided.await, (0, ApprovalDecision::Later));
     let next = approvals.decide(&request("b")).await;
     assert_eq!(next, ApprovalDecision::Later);
-    // A submitted decision still counts.
+    // A decision that was submitted before still counts.
     approvals.observe_event(&awaiting("c"));
     assert!(approvals.submit_decision("c", allow()));
     assert_eq!(approvals.decide(&request("c")).await, allow());
@@ -155,7 +155,7 @@ async fn an_early_decision_about_a_later_call_is_returned_immediately() {
     assert_eq!(early.await, (1, allow()));
     assert!(approvals.submit_decision("a", allow()));
     assert_eq!(decided.await, (0, allow()));
-    // Closing is not an early decision.
+    // The end of the wait does not count as an early decision.
     approvals.end_approval_wait();
     let mut early = Box::pin(approvals.await_early_decision("run", &others));
     assert!(early.as_mut().now_or_never().is_none());

@@ -86,7 +86,7 @@ fn an_event_ends_the_wait_for_input() {
 }
 
 proptest! {
-    /// Memory is bounded, and a read returns consecutive events or none.
+    /// Checks that memory is bounded, and that a read returns consecutive events or none.
     #[test]
     fn events_in_memory_have_no_gap(
         lengths in prop::collection::vec(0_usize..4_000, 1..200),

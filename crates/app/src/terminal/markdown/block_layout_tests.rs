@@ -139,7 +139,7 @@ fn escape_sequences_of_a_model_are_removed() {
     assert_eq!(shown, "a[2Jb c31m\n  ]0;titlex");
 }
 
-/// Generates text with many Markdown marks.
+/// Generates text with many characters that have a meaning in Markdown.
 pub(crate) fn marked_text() -> impl Strategy<Value = String> {
     let mark = prop::sample::select(vec![
         "\n",
@@ -164,7 +164,8 @@ pub(crate) fn marked_text() -> impl Strategy<Value = String> {
         1 => "[a-zA-Z0-9 .,*_`|<>\\-]{0,30}",
         1 => "\\PC{0,6}",
     ];
-    // The screen of the tests drops this character.
+    // The terminal emulator of the tests does not show U+FFFD, so the text contains `?` in its
+    // place.
     let pieces = proptest::collection::vec(piece, 0..24);
     pieces.prop_map(|pieces| pieces.concat().replace('\u{fffd}', "?"))
 }

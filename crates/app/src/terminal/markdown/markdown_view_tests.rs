@@ -3,14 +3,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::terminal::markdown::block_layout::tests::marked_text;
 
-/// A terminal that is as big as it is said to be.
+/// A terminal emulator to which the view writes.
 struct Terminal {
     parser: vt100::Parser,
 }
 
 impl Write for Terminal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What the line discipline of a terminal makes of the end of a line.
+        // A terminal driver converts each line feed to a carriage return and a line feed.
         for &byte in bytes {
             if byte == b'\n' {
                 self.parser.process(b"\r\n");
@@ -36,7 +36,7 @@ fn view(columns: usize, rows: usize) -> (MarkdownView<Terminal>, TerminalSize) {
     (view, TerminalSize { columns, rows })
 }
 
-/// Everything that was ever shown, from the first row on.
+/// Returns all rows that the terminal has shown, including those that were scrolled out of view.
 fn all_rows(view: &mut MarkdownView<Terminal>) -> Vec<String> {
     let screen = view.out.parser.screen_mut();
     let (height, width) = screen.size();
@@ -89,7 +89,7 @@ fn text_appears_before_its_block_is_finished() {
 fn other_output_is_printed_above_the_answer() {
     use std::{cell::RefCell, rc::Rc};
 
-    /// A terminal that two write to.
+    /// A terminal to which two writers write.
     #[derive(Clone)]
     struct Shared(Rc<RefCell<Terminal>>);
 
@@ -149,7 +149,7 @@ fn a_screen_without_size_is_not_an_error() {
     }
 }
 
-/// Splits text at characters.
+/// Splits a text at the positions `cuts`, except positions within a character.
 fn pieces_of<'t>(text: &'t str, cuts: &[prop::sample::Index]) -> Vec<&'t str> {
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
     ends.retain(|&end| text.is_char_boundary(end));

@@ -79,7 +79,8 @@ fn tools_of_the_client_and_their_results_are_read() {
     );
 }
 
-/// What no store takes is refused, wherever it stands, and the index is named.
+/// Checks that the character NUL is refused in every field, because no store accepts it. The error
+/// names the index of the message.
 #[test]
 fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
     let said = |message: Value| {

@@ -6,7 +6,7 @@ fn request(body: Value) -> AiSdkRequest {
     serde_json::from_value(body).unwrap()
 }
 
-/// A message that waits for a person's word, as the client has it.
+/// Returns a message with a tool call that waits for an approval, as the client stores it.
 fn waiting(state: &str, approval: &Value) -> Value {
     json!({
         "id": "run", "role": "assistant",
@@ -67,7 +67,7 @@ fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
     );
     let open = waiting("approval-requested", &json!({"id": "a"}));
     assert_eq!(request(open.clone()).parse_decisions().unwrap(), None);
-    // Then there is nothing to answer either.
+    // The message contains no new question either.
     assert!(request(open).new_messages().is_err());
     let mut lost = waiting("approval-responded", &json!({"id": "a", "approved": true}));
     lost["metadata"] = Value::Null;
@@ -95,14 +95,15 @@ fn a_history_that_only_the_client_has_is_read_whole() {
     let result = messages[2].tool_results().next().unwrap();
     assert!(result.as_text().contains("content"), "{result:?}");
 
-    // A call that was left alone has a result too.
+    // A call without a decision gets an error as its result.
     let open = waiting("approval-requested", &json!({"id": "a"}));
     let body = json!({"id": "chat", "messages": [question(), open, question()]});
     let messages = self::request(body).all_messages().unwrap();
     assert!(messages[2].tool_results().next().unwrap().is_error);
 }
 
-/// What no store takes is refused, wherever it stands, and the index is named.
+/// Checks that the character NUL is refused, because no store accepts it. The error names the index
+/// of the message.
 #[test]
 fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
     let said = json!({"id": "q", "role": "user", "parts": [{"type": "text", "text": "a\u{0}b"}]});

@@ -134,7 +134,7 @@ fn a_conversation_is_read_with_its_calls_and_files() {
         panic!("{messages:?}");
     };
     assert_eq!(document.media, Media::from_base64("text/plain", "aGk="));
-    // What a model thought is not handed on without a signature.
+    // Reasoning without a signature is omitted, because the provider would refuse it.
     assert_eq!(messages[2].parts.len(), 1);
     let result = messages[3].tool_results().next().unwrap();
     assert!(result.is_error && result.as_text() == "no" && result.name == "look");
