@@ -39,7 +39,7 @@ fn answer(id: &str, calls: &Value) -> String {
     json!({"id": id, "ground_truth": calls}).to_string()
 }
 
-/// One entry of a category.
+/// Returns a scenario with one entry of a category of the benchmark. `calls` are its right calls.
 fn scenario(category: &str, calls: &Value) -> Scenario {
     let id = format!("{category}_0");
     let suite = parse_bfcl_suite(&question(&id, |_| {}), Some(&answer(&id, calls))).unwrap();
@@ -203,7 +203,8 @@ fn simple_entries_ignore_the_function_name_of_the_answer() {
 
 #[test]
 fn parallel_calls_match_greedily() {
-    // The first answer takes the call that the second one needs, as in the benchmark.
+    // Each expected call takes the first call that matches it, as in the benchmark. Here the first
+    // expected call takes the call that only the second one could use.
     let either = json!({"geometry.area": {"base": [10, 20], "height": [5.0], "unit": ["cm", ""]}});
     let greedy = scenario("parallel_multiple", &json!([either, area(10)]));
     assert_eq!(
@@ -241,7 +242,7 @@ fn a_required_parameter_without_an_answer_makes_every_call_wrong() {
     }
 }
 
-/// The id of a question, a value in it that is replaced, its answer, and the message.
+/// Rows with the id of a question, a replaced value in it, its answer, and the error message.
 const INVALID_ENTRIES: &str = r#"
 simple_java_0 |  |  | `simple_java_0` has the unsupported category `simple_java`;
     supported: simple_python, multiple

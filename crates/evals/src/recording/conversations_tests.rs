@@ -4,8 +4,8 @@ use switchboard_domain::ToolOutput;
 
 use super::*;
 
-/// A host whose catalog has one tool more after each call of the model, and whose tool returns the
-/// number of its call.
+/// A host whose catalog has one more tool after each request for the catalog, and whose tool
+/// returns the number of its call.
 #[derive(Default)]
 struct CountingTools {
     catalogs: AtomicUsize,
@@ -39,7 +39,7 @@ impl ToolHost for CountingTools {
     }
 }
 
-/// A model that returns the number of its request.
+/// Creates a model whose answer contains the number of its request.
 fn counting_model() -> Arc<dyn ChatModel> {
     ScriptedModel::responding(|_, requests| Ok(text_response(&[&format!("answer {requests}")])))
 }
@@ -111,7 +111,7 @@ async fn a_named_conversation_gets_only_its_own_responses() {
     let error = ask(&model, &["Hello"]).await.unwrap_err();
     let expected = "no response from acme/one to the request of `run 3` that ends with `\"Hello\"`";
     assert!(error.contains(expected), "{error}");
-    // Without a name, all responses are available.
+    // A model without a selected conversation can use all recorded responses.
     let (model, _) = model_and_tools(&player);
     assert_eq!(ask(&model, &["Hello"]).await.unwrap(), "answer 0");
 }
@@ -124,7 +124,7 @@ async fn an_unnamed_conversation_continues_with_the_recorded_one_of_its_first_re
         (model_and_tools(&first), model_and_tools(&second));
     assert_eq!(ask(&model, &["Hello"]).await.unwrap(), "answer 0");
     assert_eq!(ask(&other_model, &["Hello"]).await.unwrap(), "answer 2");
-    // The calls are equal, and the second conversation calls first.
+    // Both conversations make an equal call. The second conversation makes it first.
     assert_eq!(call(&other_host).await.unwrap(), "result 2");
     assert_eq!(call(&host).await.unwrap(), "result 1");
     let next = ["Hello", "answer 2", "result 2"];
@@ -141,7 +141,7 @@ async fn an_unnamed_conversation_continues_with_the_recorded_one_of_its_first_re
 async fn a_request_that_only_another_conversation_has_is_found_there() {
     let player = two_conversations().await.player();
     let (model, host) = model_and_tools(&player.detect_conversation());
-    // A resumed run calls a tool before its first request.
+    // A resumed run calls a tool before its first model request.
     assert_eq!(call(&host).await.unwrap(), "result 1");
     let next = ["Hello", "answer 2", "result 2"];
     assert_eq!(ask(&model, &next).await.unwrap(), "answer 3");
@@ -209,7 +209,7 @@ async fn the_replayed_catalog_is_that_of_the_next_request() {
     assert_eq!(counts, [1, 2, 3, 3]);
 }
 
-/// A tool that answers a later call first.
+/// A tool that answers the later of two calls first.
 struct ReversingTool(tokio::sync::Barrier);
 
 #[async_trait]
@@ -222,7 +222,7 @@ impl ToolHost for ReversingTool {
         let number = call.input.get("n").cloned().unwrap_or_default();
         self.0.wait().await;
         if number == 1 {
-            // The other call ends first, because it is polled after this one.
+            // This call waits, so that the other call ends first.
             tokio::task::yield_now().await;
         }
         Ok(ToolOutput::text(number.to_string()))
@@ -263,7 +263,7 @@ async fn concurrent_calls_get_their_own_results() {
         let (second, first) = (call(&host, 2, "b").await, call(&host, 1, "a").await);
         assert_eq!((first, second), live);
     }
-    // Another call gets a result only in recorded order.
+    // A call with another input gets a recorded result only with `RequestMatching::Order`.
     for (matching, expected) in [
         (RequestMatching::Exact, None),
         (RequestMatching::Order, Some("1")),

@@ -48,7 +48,7 @@ fn recorder(file: &MemoryFile) -> Recorder {
     Recorder::new(file.clone(), "test", Redactor::default()).unwrap()
 }
 
-/// A known secret.
+/// A secret that the redactor knows.
 const KEY: &str = "correct-horse-battery";
 
 fn redactor() -> Redactor {
@@ -63,7 +63,7 @@ type Respond = dyn Fn(&ChatRequest, usize) -> Result<Vec<Result<ModelEvent, Mode
     + Send
     + Sync;
 
-/// A model with the responses of a function of the request and the number of earlier requests.
+/// A model whose responses come from a function of the request and the number of earlier requests.
 struct ScriptedModel {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -304,19 +304,19 @@ async fn repeated_messages_and_tools_are_written_once() {
     assert_eq!(kinds("catalog"), 1);
     assert_eq!(kinds("model_call"), 13);
     assert_eq!(kinds("tool_call"), 12);
-    // Each word in the pieces of the answer, in the message that they make, in the call and in its
-    // results.
+    // The recording contains each text at most eight times for each of the twelve calls, for
+    // example in the deltas, the message, the call and its result.
     assert!(text.len() < 12 * 8 * 1_100, "{} bytes", text.len());
 }
 
-/// Requests share their messages in memory.
+/// Checks that recorded requests share their messages in memory.
 #[test]
 fn a_long_conversation_needs_no_more_memory_than_its_file() {
     let long = "x".repeat(100_000);
     let message = json!({"type": "message", "number": 1, "message": Message::user(long.as_str())});
     let tools = json!({"type": "tools", "number": 1, "tools": []});
     let mut text = format!("{HEADER}\n{message}\n{tools}\n");
-    // Copies would need 100 GB.
+    // Separate copies of the messages would need 100 GB.
     for _ in 0..500 {
         let answer = json!({
             "type": "model_call", "catalogs": 0, "model": "a/b", "capabilities": {},
@@ -530,7 +530,7 @@ fn a_damaged_line_is_an_error_unless_it_is_an_incomplete_last_line() {
         damaged.contains("line 2") && !damaged.contains(" column "),
         "{damaged}"
     );
-    // Cut within a character.
+    // The recording ends within the bytes of a character.
     let umlaut = CALL.replace("dropped", "é");
     let end = umlaut.find('é').unwrap() + 1;
     let mut bytes = format!("{HEADER}\n{CALL}\n").into_bytes();
@@ -579,7 +579,7 @@ async fn a_full_disk_fails_the_recording_but_not_the_run() {
     let recorder = Recorder::new(FullDisk, "test", Redactor::default()).unwrap();
     let run = record_two_calls(&recorder, &Arc::default()).await;
     assert_eq!(answer(&run), "All said.");
-    // A failed recording stays failed.
+    // The error of a failed recording is returned again by each later call.
     for _ in 0..2 {
         let error = recorder.finish_recording().unwrap_err();
         assert!(

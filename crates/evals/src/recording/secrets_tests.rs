@@ -1,4 +1,4 @@
-//! Redaction of recordings, and their replay.
+//! Redaction of secrets in recordings, and the replay of redacted recordings.
 
 use switchboard_domain::{Media, PartStart, ToolContent, ToolInput, ToolUse};
 
@@ -70,7 +70,7 @@ async fn no_secret_is_written() {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
     assert!(text.matches("[redacted]").count() >= 8, "{text}");
-    // A property of the schema with this name is not a secret.
+    // The name of a property in a schema is not a secret, even if it is `password`.
     assert!(text.contains(r#""password":{"type":"string"}"#), "{text}");
     // A replay with the same secrets finds the request.
     let player = Player::read_redacted(text.as_bytes(), redactor()).unwrap();
@@ -162,7 +162,8 @@ async fn tool_outputs_are_searched_completely() {
     assert_eq!(replayed.len(), run.len());
 }
 
-/// A password may be a word of the format or of a schema, as in `POSTGRES_PASSWORD=assistant`.
+/// A secret may be a word that the format or a schema contains, as in
+/// `POSTGRES_PASSWORD=assistant`.
 #[tokio::test]
 async fn a_recording_is_replayed_if_a_secret_is_a_common_word() {
     let words = ["password", "assistant", "resource", "tool_use", "required"];
@@ -218,12 +219,13 @@ fn only_known_secrets_are_removed_from_provider_state() {
     let mut redacted = state(KEY);
     redaction().redact_events(&mut redacted).unwrap();
     assert_eq!(redacted, state("[redacted]"));
-    // The same data in a tool input.
+    // A tool input with the same data is redacted too.
     let input = redaction().redact_value(&data(KEY)).to_string();
     assert!(!input.contains("eyJhbGci"), "{input}");
 }
 
-/// The schema rejects the redacted input, so the run gets another result than the recorded one.
+/// The schema rejects the redacted input. So the call in the replay fails, although it succeeded
+/// when it was recorded.
 #[tokio::test]
 async fn a_replay_continues_after_a_call_with_rejected_redacted_input() {
     let schema = json!({
@@ -251,7 +253,7 @@ async fn a_replay_continues_after_a_call_with_rejected_redacted_input() {
     let replayed = replay(&player, "Go").await;
     assert_eq!(answer(&replayed), "Done.");
     assert_eq!(player.missed_requests(), Vec::<String>::new());
-    // Another question is another run.
+    // A question that was not recorded is reported as a missed request.
     let player = file.player();
     replay(&player, "Stop").await;
     let missed = player.missed_requests();
@@ -282,7 +284,7 @@ async fn errors_and_names_are_redacted() {
     let text = file.text();
     assert!(!text.contains(KEY), "{text}");
     assert!(text.contains("\"request_id\":\"req-[redacted]\""), "{text}");
-    // The names are redacted in the replay as well.
+    // The player also redacts the names of models in the recording.
     let player = Player::read_redacted(text.as_bytes(), redactor()).unwrap();
     let player = player.select_conversation(&name);
     let id = &player.recorded_models()[0];
@@ -316,7 +318,7 @@ fn tool_uses_with_redacted_input_are_listed() {
         ))),
     };
     let mut events = [
-        // The model wrote the placeholder itself.
+        // The model itself wrote the text `[redacted]`.
         tool_use(0, "one", &[r#"{"note":"[reda"#, r#"cted]"}"#]),
         tool_use(1, "two", &[token]),
         vec![ModelEvent::PartStarted {

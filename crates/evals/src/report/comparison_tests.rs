@@ -2,7 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A report of runs: model, scenario, whether it passed, and its calls as their verdict.
+/// Creates a report. Each run consists of model, scenario, whether it passed, and the verdicts of
+/// its calls.
 fn report(runs: &[(&str, &str, bool, &[&str])]) -> Report {
     let run = |(model, scenario, passed, calls): &(&str, &str, bool, &[&str])| {
         let calls = calls.iter().map(|verdict| {
@@ -81,7 +82,8 @@ fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
             ("gone", Change::Gone, text("1 of 1"), text("–")),
         ]
     );
-    // What only one of them has counts for nothing: 3 of 5 were, 3 of 6 are.
+    // Scenarios that only one report has do not count. Of the common runs, 3 of 5 passed before and
+    // 3 of 6 pass now.
     assert!(model.partial);
     let passed = figure(model, Metric::Passed);
     assert_eq!(
@@ -128,7 +130,7 @@ fn metrics_are_better_or_worse_by_their_direction() {
     assert_eq!(change(Metric::Hallucinated), Change::Worse);
     assert_eq!(change(Metric::Forbidden), Change::Worse);
     assert_eq!(change(Metric::Calls), Change::Changed);
-    // Neither time nor tokens nor costs make a model worse.
+    // Time, tokens and costs never count as better or worse.
     assert_eq!(
         figure(model, Metric::MedianTurn),
         (

@@ -147,7 +147,7 @@ fn calls_that_were_not_reached_are_not_right() {
         report.summarize_models()[0].counts.accuracy(),
         Some(1.0 / 3.0)
     );
-    // And what could not be run is no success, whatever was asked for.
+    // A run that could not be executed is a failure, even without thresholds.
     assert_eq!(report.list_unmet_requirements(), Vec::<String>::new());
     report.runs[0].error = Some("there is no such recipe".to_owned());
     assert_eq!(
@@ -189,7 +189,8 @@ fn a_missed_threshold_is_named_with_both_values() {
 #[test]
 fn a_threshold_without_calls_is_missed() {
     let all = json!({"passed": 0.5, "accuracy": 0.5, "hallucinated": 0, "unnecessary": 0});
-    // Nothing was expected and nothing done: no call was invented, and none can have been right.
+    // No call was expected and none was made, so the share of hallucinated calls is known (0), but
+    // the accuracy is unknown.
     let mut casual = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
     casual.thresholds = serde_json::from_value(all.clone()).unwrap();
     assert_eq!(
@@ -206,7 +207,8 @@ fn a_threshold_without_calls_is_missed() {
         open.list_unmet_requirements(),
         ["acme/one: accuracy is unknown, but must be at least 0.5: none of the calls was judged"]
     );
-    // Two calls were expected and none made: nothing is known of calls, whatever is allowed.
+    // Two calls were expected and none was made, so the shares of hallucinated and unnecessary
+    // calls are unknown.
     let mut silent = report(vec![(true, vec![turn(Vec::new(), 2, 0, 1, None)])]);
     silent.thresholds = serde_json::from_value(all.clone()).unwrap();
     assert_eq!(
@@ -217,7 +219,7 @@ fn a_threshold_without_calls_is_missed() {
             "acme/one: unnecessary is unknown, but must be at most 0: none of the 2 expected calls was made",
         ]
     );
-    // And nothing at all is no success.
+    // A report without runs is a failure.
     let mut nothing = report(Vec::new());
     assert_eq!(nothing.list_unmet_requirements(), ["no runs were executed"]);
     nothing.not_run = 4;
@@ -297,7 +299,7 @@ fn a_report_is_read_unless_it_has_another_version() {
     let report = report(vec![(true, vec![turn(vec![right], 1, 1, 1, Some(0.5))])]);
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(Report::parse_report(&json).unwrap(), report);
-    // Additional fields of a newer program.
+    // A report of a newer program may contain unknown fields.
     let mut value: Value = serde_json::from_str(&json).unwrap();
     value["mood"] = json!("good");
     value["runs"][0]["turns"][0]["mood"] = json!({"is": "good"});

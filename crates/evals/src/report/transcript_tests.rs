@@ -105,7 +105,7 @@ fn long_texts_are_shortened_and_omitted_bytes_counted() {
         json!([{"text": long[..16_384], "omitted": 83_616}])
     );
 
-    // All texts of a turn together, and all entries.
+    // The transcript of a turn has a maximum number of entries and a maximum size.
     let warning =
         |_| json!({"type": "warning", "kind": "option_dropped", "message": &long[..1_000]});
     let transcript = of(&redaction, (0..2_005).map(warning));

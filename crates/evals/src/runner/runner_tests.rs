@@ -17,7 +17,8 @@ use crate::{
 };
 
 /// A model that calls the first tool with the number in the question and answers with the result.
-/// Without a number it says hello. A question about the end of the world fails.
+/// Without a number in the question, it answers `Hello`. It fails for a question about the end of
+/// the world.
 struct ScriptedModel {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -63,7 +64,8 @@ impl ChatModel for ScriptedModel {
             events.push(ModelEvent::PartStarted { index: 0, part });
             events.push(ModelEvent::ToolInputDelta { index: 0, json });
         } else {
-            // What was said before is there in the same conversation.
+            // The answer contains the number of messages, which shows that a conversation keeps its
+            // earlier messages.
             let text = format!("Hello, {said}, after {}", request.messages.len());
             let part = PartStart::Text;
             events.push(ModelEvent::PartStarted { index: 0, part });
@@ -85,12 +87,12 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-/// Gives agents with the tools that are wished for, and counts how many there were.
+/// An engine whose agents have the requested tools. It counts the agents.
 #[derive(Default)]
 struct TestEngine {
     agents: AtomicUsize,
     policy: ApprovalPolicy,
-    /// Each call waits for a later decision.
+    /// Whether each call waits for a later decision.
     parks: bool,
     /// The tools of the server `shop`, without annotations.
     shop: Vec<DeclaredTool>,
@@ -98,7 +100,7 @@ struct TestEngine {
     secret: Option<&'static str>,
 }
 
-/// An approver that postpones each decision, and a store that discards the run.
+/// An approver that postpones each decision. It is also a store that discards the run.
 struct DeferringApprover;
 
 #[async_trait]
@@ -124,7 +126,7 @@ impl EvalEngine for TestEngine {
         }
         let capabilities = ModelCapabilities::default();
         let id = conversation.model.clone();
-        // The other models report no tokens.
+        // Only the models `one` and `two` report tokens.
         let is_metered = matches!(&*id.name, "one" | "two");
         let mut agent = Agent::new(Arc::new(ScriptedModel {
             id,
@@ -276,7 +278,7 @@ async fn turns_after_a_failure_are_not_reached() {
         "{:?}",
         failed.turns[0].faults
     );
-    // That a model cannot be asked says nothing of how well it does.
+    // A run that could not be executed lists its expected calls as not reached, not as missing.
     let error = failed.error.as_deref().unwrap_or_default();
     assert!(error.contains("not that"), "{error}");
     assert_eq!(failed.not_reached, [r#"look_up {"id":7}"#]);
@@ -426,7 +428,8 @@ async fn secrets_are_redacted_in_results() {
         written.contains(r#"Hello, {\"note\":\"[redacted]\"}"#),
         "{written}"
     );
-    // What was asked for was found all the same: the judge sees what was said.
+    // The call is redacted in the report, but the comparison with the expected call used the
+    // original input.
     let faults = &results[0].turns[0].faults;
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(
@@ -473,7 +476,7 @@ async fn expectations_of_unknown_tools_are_faults() {
         *faults(2),
         ["`look_up` was called: the tool is forbidden in this turn"]
     );
-    // Without any tool nothing can be called, whatever it is.
+    // No server has tools, so every tool pattern is unknown.
     let results = run(&suite, &TestEngine::default(), &["acme/one"]).await;
     assert!(results[2].passed);
     let none = &results[1].turns[0].faults;

@@ -31,12 +31,12 @@ fn failed(tool: &str, input: Value, failure: ToolFailure) -> ToolCallRecord {
     }
 }
 
-/// A live run has no redaction.
+/// A live run has no redacted calls.
 fn unredacted(_: &ToolCallRecord) -> bool {
     false
 }
 
-/// Calls of a recording.
+/// Returns whether the input of a recorded call is redacted.
 fn redacted(call: &ToolCallRecord) -> bool {
     is_redacted(&call.input)
 }
@@ -61,8 +61,9 @@ fn verdict(turn: &Turn, calls: &[ToolCallRecord]) -> Judged {
 
 type Judged = (Vec<Verdict>, usize, usize);
 
-/// The expectations of a turn, calls such as `a`, `a=7` with an id and `a!denied` with a failure,
-/// their verdicts, the number of missing calls, and the number of those that were attempted.
+/// Rows with the expectations of a turn, its calls, their verdicts, the number of missing calls,
+/// and the number of attempted ones. A call is written as `a`, `a=7` with an id, or `a!denied` with
+/// a failure.
 const VERDICTS: &str = r#"
 {"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a b | right right | 0 | 0
 {"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | b a | right wrong_order | 1 | 1
@@ -159,7 +160,7 @@ fn calls_of_builtin_tools_are_not_judged() {
 #[test]
 fn a_repeated_call_with_a_known_result_is_unnecessary() {
     let first = call("a", json!({"id": 1}));
-    // A failed one had none.
+    // A repetition of a failed call has no known result.
     let failed = failed("a", json!({"id": 1}), ToolFailure::Timeout);
     for (before, reason) in [
         (&first, "its result was already known"),
@@ -201,7 +202,7 @@ fn equal_input_is_recognized_in_other_spellings() {
         (r#"{"a": [1, 2]}"#, r#"{"a": [2, 1]}"#),
         (r#"{"a": [12]}"#, r#"{"a": [1, 2]}"#),
         (r#"{"id": 9007199254740993}"#, r#"{"id": 9007199254740992}"#),
-        // A name is no way to look like two.
+        // A name with special characters does not make two different inputs equal.
         (r#"{"a\":1,\"b": 1}"#, r#"{"a": 1, "b": 1}"#),
     ] {
         let why = why(parsed(first), parsed(second));
@@ -231,16 +232,17 @@ fn right_calls_that_were_not_executed_are_listed() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with(&expected), "{found:?}");
     }
-    // The tool failed: it ran, and the model did what was to be done.
+    // A call whose tool failed was executed, so it is not reported.
     let nothing: [String; 0] = [];
     assert_eq!(told(one(), &[held(ToolFailure::ToolError)]), nothing);
-    // It ran at last, or need not run at all.
+    // A skipped call is not reported if an equal call was executed later, or if the call is
+    // optional.
     let again = [held(ToolFailure::Skipped), call("a", json!({"id": 1}))];
     assert_eq!(told(one(), &again), nothing);
     let mut optional = one();
     optional["calls"][0]["optional"] = json!(true);
     assert_eq!(told(optional, &[held(ToolFailure::Denied)]), nothing);
-    // One that ran stands for one.
+    // An executed call replaces only one of two skipped calls.
     let two = json!({"any_order": true, "calls": [one()["calls"][0], one()["calls"][0]]});
     let calls = [
         held(ToolFailure::Skipped),
@@ -263,7 +265,7 @@ fn the_reason_names_the_wrong_argument() {
     let expected = r#"`name` is missing, expected "x""#;
     assert_eq!(why(json!({"id": 2})).unwrap(), expected);
     assert_eq!(why(json!({"id": 2, "name": "x", "more": 1})), None);
-    // Of several tools, what is expected of this one.
+    // The description of the difference refers to the alternative with the called tool.
     let several = serde_json::from_value(
         json!({"tool": "b", "input": {"x": 1}, "or": [{"tool": "a", "input": {"id": 4}}]}),
     );
@@ -391,9 +393,10 @@ fn calls_with_redacted_arguments_are_unknown_if_the_rest_is_right() {
     let scored = &score_turn(&exact, &cut, &[], &redacted).calls[0];
     let expected = Some("`login` was redacted in the recording");
     assert_eq!(scored.reason.as_deref(), expected);
-    // Nothing is struck out of what a model says now.
+    // A live run is not redacted, so `[redacted]` in its input is a wrong value.
     assert_eq!(judged(&exact, &cut, false), (vec![WrongInput], 1, 1));
-    // What is left of it may be wrong all the same, or all that was asked for.
+    // A redacted call is wrong if one of its other arguments is wrong. It is right if the redacted
+    // argument is not checked.
     let other_user = [log_in("bob", "[redacted]")];
     assert_eq!(judged(&exact, &other_user, true), (vec![WrongInput], 1, 1));
     let other_tries = wanted(json!({"user": "ada", "password": "hunter2"}), json!(4));
@@ -412,7 +415,8 @@ fn calls_with_redacted_arguments_are_unknown_if_the_rest_is_right() {
             (vec![Right], 0, 0)
         );
     }
-    // One of a list, one of several ways, and part of a text.
+    // Matchers with a list, a regular expression and an optional value cannot be decided for a
+    // redacted argument.
     for password in [
         json!({"$one_of": ["hunter2", "hunter3"]}),
         json!({"$matches": "^hunter"}),
@@ -421,7 +425,7 @@ fn calls_with_redacted_arguments_are_unknown_if_the_rest_is_right() {
         let turn = wanted(json!({"user": "ada", "password": password}), json!(3));
         assert_eq!(judged(&turn, &cut, true), (vec![Unknown], 0, 0));
     }
-    // Two different secrets look alike then, and one call is one call.
+    // Two redacted calls may match two expected calls, but one redacted call may match only one.
     let twice = turn(json!({"calls": [
         {"tool": "log_in", "input": {"login": {"password": "hunter2"}}},
         {"tool": "log_in", "input": {"login": {"password": "hunter3"}}},
@@ -473,7 +477,7 @@ fn a_rejected_call_counts_once() {
     let b = || call("b", json!({}));
     for (calls, judged) in [
         (vec![refused(), b()], (vec![Hallucinated, Right], 1, 1)),
-        // A second attempt is another one.
+        // A second attempt with invalid input gets a separate verdict.
         (
             vec![refused(), refused(), b()],
             (vec![Hallucinated, Hallucinated, Right], 1, 1),
@@ -486,7 +490,7 @@ fn a_rejected_call_counts_once() {
             vec![refused(), call("a", json!({"id": 1})), b()],
             (vec![Hallucinated, Right, Right], 0, 0),
         ),
-        // What does not exist is no attempt at anything.
+        // A call of an unknown tool does not count as an attempt.
         (
             vec![failed("z", json!({}), ToolFailure::UnknownTool), b()],
             (vec![Hallucinated, Right], 1, 0),

@@ -114,7 +114,7 @@ fn numbers_are_equal_by_their_value() {
         (json!(2), json!(true), false),
         (json!(0.5), json!(0.5), true),
         (json!(0.5), json!(0), false),
-        // As a fraction both would be 9007199254740992.
+        // As floating-point numbers, both values would be equal.
         (
             json!(9_007_199_254_740_993_u64),
             json!(9_007_199_254_740_992.0),

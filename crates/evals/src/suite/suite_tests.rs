@@ -7,7 +7,7 @@ fn refused(value: Value) -> String {
     Suite::parse_suite(value).unwrap_err().to_string()
 }
 
-/// A suite or a turn, and the start of the message.
+/// Rows with an invalid suite or turn, and the start of the error message.
 const INVALID_SUITES: &str = r#"
 {"scenarios": []} | scenarios: the suite has no scenarios
 {"scenarios": [{"name": " ", "turns": []}]} | scenarios[0].name: must not be empty
@@ -57,7 +57,7 @@ fn invalid_suites_are_refused_with_the_path() {
     }
 }
 
-/// Tools, a turn, and the start of the message after the scenario.
+/// Rows with tools, a turn, and the start of the error message after the scenario.
 const INVALID_TOOLS: &str = r#"
 [{"name": ""}] | {"say": "x"} | tools[0].name: must have 1 to 128
 [{"name": "a b"}] | {"say": "x"} | tools[0].name: must have
@@ -97,7 +97,7 @@ fn invalid_declared_tools_are_refused() {
     let fine = json!({"say": "x", "calls": [{"tool": "get", "server": "scenario", "or": [{"tool": "search_tools"}]}],
         "forbidden": ["delete_*", "scenario/d*", "*", "read_tool_result"]});
     Suite::parse_suite(declared(&two, &fine)).unwrap();
-    // The benchmark judges by its own rules.
+    // A turn with the scoring of the benchmark may expect a call of an undeclared function.
     let theirs = json!({"say": "x", "calls": [{"tool": "math.gcd"}], "scoring": "bfcl"});
     Suite::parse_suite(declared(&json!([{"name": "math.gcd_2"}]), &theirs)).unwrap();
 }

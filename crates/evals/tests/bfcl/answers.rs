@@ -1,10 +1,10 @@
-//! Right and wrong answers to entries of the benchmark, made of their right calls.
+//! Right and wrong answers to entries of the benchmark, derived from their right calls.
 
 use serde_json::{Map, Value, json};
 
 use crate::scripted::Call;
 
-/// An entry with what its file of answers says.
+/// An entry of the benchmark with its right answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) id: String,
@@ -14,7 +14,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The functions of the right calls, with the values that each argument may have.
+    /// Returns the functions of the right calls, with the accepted values of each argument.
     fn expected(&self) -> impl Iterator<Item = (&str, &Map<String, Value>)> {
         let calls = self.answer.as_array().into_iter().flatten();
         let named = calls.filter_map(|call| call.as_object()?.iter().next());
@@ -27,8 +27,8 @@ impl Entry {
         named.next().map_or(&Value::Null, |it| &it["parameters"])
     }
 
-    /// The right calls: of each argument the first value that it may have; what may be left out and
-    /// has no other value, or is not declared, is left out.
+    /// Returns the right calls, with the first accepted value of each argument. Omits an argument
+    /// that is not declared, and an optional argument without an accepted value.
     pub(crate) fn right(&self) -> Vec<(String, Map<String, Value>)> {
         let right = self.expected().map(|(name, arguments)| {
             let parameters = self.parameters(name);
@@ -51,7 +51,7 @@ impl Entry {
         right.collect()
     }
 
-    /// Answers that are wrong whatever the values, and the reason.
+    /// Returns answers that are wrong for any values, each with the reason.
     pub(crate) fn wrong(&self) -> Vec<(&'static str, Vec<Call>)> {
         let right = self.right();
         let Some((first, arguments)) = right.first() else {
@@ -92,7 +92,7 @@ impl Entry {
         wrong
     }
 
-    /// Answers that may be right or wrong.
+    /// Returns answers that may be right or wrong.
     pub(crate) fn changed(&self) -> Vec<Vec<Call>> {
         let right = self.right();
         let mut all = vec![Vec::new()];
@@ -149,8 +149,8 @@ pub(crate) fn as_calls(calls: &[(String, Map<String, Value>)]) -> Vec<Call> {
     calls.iter().map(call).collect()
 }
 
-/// A value that an answer allows, as it is written in a call: fields of objects have lists of
-/// values there.
+/// Converts an accepted value to the value in a call. In the benchmark, each field of an object has
+/// a list of accepted values.
 fn written(allowed: &Value) -> Value {
     match allowed {
         Value::Object(fields) => {
@@ -167,7 +167,7 @@ fn written(allowed: &Value) -> Value {
     }
 }
 
-/// Another value of the same type, which nobody expects.
+/// Returns another value of the same type that no answer accepts.
 fn other_than(value: &Value) -> Value {
     match value {
         Value::Bool(it) => json!(!it),
@@ -189,7 +189,7 @@ fn other_than(value: &Value) -> Value {
     }
 }
 
-/// Values that are much like one.
+/// Returns values that are similar to a value.
 fn like(value: &Value) -> Vec<Value> {
     let mut like = vec![other_than(value), json!([value]), json!(value.to_string())];
     match value {
@@ -244,7 +244,7 @@ fn like(value: &Value) -> Vec<Value> {
     like
 }
 
-/// The same, of what is in lists and objects.
+/// Returns the values that are similar to an item of a list or an object.
 fn like_simple(value: &Value) -> Vec<Value> {
     match value {
         Value::Array(_) => Vec::new(),

@@ -1,8 +1,8 @@
-//! The importer of the Berkeley Function Calling Leaderboard, with the data and the checker of its
-//! own package.
+//! The importer of the Berkeley Function Calling Leaderboard, with the data and the checker of the
+//! benchmark's package.
 //!
-//! `cargo xtask bfcl` installs the package and runs what is ignored here. What is not has entries
-//! of our own.
+//! `cargo xtask bfcl` installs the package and runs the tests that are ignored here. The other
+//! tests use our own entries.
 #![allow(
     clippy::print_stdout,
     reason = "what was compared is for whoever runs it"
@@ -27,7 +27,7 @@ use answers::{Entry, as_calls};
 use official::{Package, Verdict};
 use scripted::Call;
 
-/// Scored by the same rules, and each with at least 50 entries.
+/// Categories whose answers are all scored by the same rules. Each has at least 50 entries.
 const CATEGORIES: [&str; 8] = [
     "simple_python",
     "multiple",
@@ -38,11 +38,12 @@ const CATEGORIES: [&str; 8] = [
     "live_multiple",
     "live_irrelevance",
 ];
-/// The same, with few entries.
+/// Categories with the same rules and fewer entries.
 const SMALL: [&str; 2] = ["live_parallel", "live_parallel_multiple"];
 
-/// Entries to which the benchmark's own checker takes no answer: a required parameter that no
-/// answer allows, or the other way round.
+/// Ids of entries for which the benchmark's checker accepts no answer. The entry requires a
+/// parameter that its answers do not accept, or its answers require a parameter that does not
+/// exist.
 const IMPOSSIBLE: [&str; 4] = [
     "live_simple_106-63-0",
     "live_simple_112-68-0",
@@ -50,7 +51,7 @@ const IMPOSSIBLE: [&str; 4] = [
     "live_multiple_964-207-0",
 ];
 
-/// Changed answers to one entry, at most.
+/// Maximum number of changed answers to one entry.
 const CHANGED: usize = 6;
 
 fn imported(package: &Package, category: &str) -> Result<Suite> {
@@ -58,7 +59,7 @@ fn imported(package: &Package, category: &str) -> Result<Suite> {
     bfcl::parse_bfcl_suite(&questions, answers.as_deref()).map_err(Error::other)
 }
 
-/// Answers to the entries of a category and what the judge says, each run as a scenario of its own.
+/// Runs each answer to the entries of a category as a separate scenario, and returns the results.
 async fn judged(suite: &Suite, answers: &[(&Entry, Vec<Call>)]) -> Vec<RunResult> {
     let by_name: HashMap<&str, &Scenario> = suite
         .scenarios
@@ -66,7 +67,7 @@ async fn judged(suite: &Suite, answers: &[(&Entry, Vec<Call>)]) -> Vec<RunResult
         .map(|it| (it.name.as_str(), it))
         .collect();
     let mut results = Vec::with_capacity(answers.len());
-    // Scenarios hold their tools: not too many at once.
+    // Each scenario contains its tools, so only 500 scenarios are in memory at a time.
     for some in answers.chunks(500) {
         let mut scripts = HashMap::new();
         let mut scenarios = Vec::with_capacity(some.len());
@@ -107,7 +108,7 @@ async fn right_answers_pass_and_wrong_ones_fail() -> Result<()> {
         }
         let passed = results.iter().filter(|result| result.passed).count();
         assert_eq!(passed, right.len(), "{category}");
-        // The report says so too.
+        // The summary of the report has the same counts.
         let report = report(&suite, results);
         let summary = &report.summarize_models()[0];
         assert_eq!(compute_share(summary.passed, summary.runs), Some(1.0));
@@ -159,7 +160,8 @@ async fn the_verdicts_are_those_of_the_benchmarks_own_checker() -> Result<()> {
         for (at, entry) in entries.iter().enumerate() {
             answers.push((entry, as_calls(&entry.right())));
             answers.extend(entry.wrong().into_iter().map(|(_, calls)| (entry, calls)));
-            // Spread over all kinds of changes, and others in the next entry.
+            // The selected answers are spread over all kinds of changes. The next entry uses other
+            // kinds.
             let changed = entry.changed();
             let step = changed.len().div_ceil(CHANGED).max(1);
             let some = changed.into_iter().skip(at % step).step_by(step);

@@ -1,4 +1,4 @@
-//! The benchmark's own package: its data, and the verdicts of its checker.
+//! The package of the benchmark: its data, and the verdicts of its checker.
 
 use std::io::{Error, ErrorKind, Result, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,23 +10,24 @@ use serde_json::{Value, json};
 use crate::answers::Entry;
 use crate::scripted::Call;
 
-/// Names the Python that has the package, and the program that asks its checker.
+/// Environment variables with the paths of a Python interpreter that has the package, and of the
+/// program that calls the checker.
 const PYTHON: &str = "SWITCHBOARD_BFCL_PYTHON";
 const CHECKER: &str = "SWITCHBOARD_BFCL_CHECKER";
 
-/// The installed package.
+/// The installed package of the benchmark.
 pub(crate) struct Package {
     python: PathBuf,
     checker: PathBuf,
     data: PathBuf,
 }
 
-/// What the benchmark's checker says of an answer.
+/// The verdict of the benchmark's checker on an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Right,
     Wrong,
-    /// It came upon something that it cannot handle.
+    /// The checker failed with an exception.
     Crash,
 }
 
@@ -61,7 +62,7 @@ impl Package {
         })
     }
 
-    /// The two files of a category; `irrelevance` has only the first.
+    /// Returns the texts of the two files of a category. `irrelevance` has only the first.
     pub(crate) fn texts(&self, category: &str) -> Result<(String, Option<String>)> {
         let name = format!("BFCL_v4_{category}.json");
         let questions = fs::read_to_string(self.data.join(&name))?;
@@ -70,7 +71,7 @@ impl Package {
         Ok((questions, answers.transpose()?))
     }
 
-    /// The entries of a category, as they are in its files.
+    /// Returns the entries of a category.
     pub(crate) fn entries(&self, category: &'static str) -> Result<Vec<Entry>> {
         let (questions, answers) = self.texts(category)?;
         let questions = lines(&questions)?;
@@ -88,7 +89,7 @@ impl Package {
         Ok(questions.iter().map(entry).collect())
     }
 
-    /// What the checker says of answers to entries.
+    /// Returns the verdicts of the checker on answers to entries.
     pub(crate) fn verdicts(&self, answers: &[(&Entry, &[Call])]) -> Result<Vec<Verdict>> {
         let mut child = Command::new(&self.python)
             .arg(&self.checker)
@@ -109,7 +110,7 @@ impl Package {
             serde_json::to_writer(&mut text, &case)?;
             text.push(b'\n');
         }
-        // Apart from reading, so that neither side waits for the other with a full pipe.
+        // A separate thread writes, so that a full pipe cannot block both processes.
         let writer = thread::spawn(move || input.write_all(&text));
         let output = child.wait_with_output()?;
         let written = writer.join();

@@ -1,5 +1,4 @@
-//! Entries of our own, in the form of the benchmark's, through the whole way: importer, loop,
-//! judge, report.
+//! Our own entries in the format of the benchmark, from the importer to the report.
 
 use std::collections::HashMap;
 
@@ -8,7 +7,8 @@ use switchboard_evals::{bfcl, suite::Suite};
 
 use crate::scripted::{self, Call};
 
-/// An entry of each category that is judged in another way; the functions are the same.
+/// Returns a suite with one entry for each kind of scoring rules. All entries have the same
+/// functions.
 fn suite() -> Suite {
     let area = json!({"name": "geometry.area", "description": "Area of a rectangle.", "parameters": {
         "type": "dict",
@@ -49,7 +49,7 @@ fn area(text: &str) -> Call {
     Call { function, text }
 }
 
-/// Whether a run of this entry passes with these calls.
+/// Returns whether a run of this entry passes with these calls.
 async fn passes(id: &str, calls: &[Call]) -> bool {
     let suite = suite();
     let scenario = suite.scenarios.iter().find(|it| it.name == id).unwrap();
@@ -77,7 +77,8 @@ async fn one_call_is_judged_without_repairs() {
         (r#"{"width": 3, "height": 4, "unit": "feet"}"#, false),
         (r#"{"width": 3, "height": 4, "depth": 1}"#, false),
         (r#"{"width": 3, "height": 4, "unit": null}"#, false),
-        // The loop would mend these, and its tools get what was meant.
+        // The agent loop would repair these inputs, but the benchmark scores them as the model
+        // wrote them.
         (r#"{"width": "3", "height": 4}"#, false),
         (r#"{"width": 3, "height": 4,}"#, false),
         (r#"[{"width": 3, "height": 4}]"#, false),
@@ -116,7 +117,7 @@ async fn irrelevant_functions_must_not_be_called() {
     assert!(passes("irrelevance_0", &[]).await);
     assert!(!passes("irrelevance_0", &[area("{}")]).await);
     assert!(!passes("irrelevance_0", &[Call::new("love", &json!({}))]).await);
-    // What cannot be read is no call.
+    // A call whose input is not valid JSON does not count as a call.
     assert!(passes("irrelevance_0", &[area("{")]).await);
     assert!(passes("irrelevance_0", &[area("{}"), area("{")]).await);
 }

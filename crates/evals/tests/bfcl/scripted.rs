@@ -1,4 +1,4 @@
-//! A model that calls what it is told to call, and what runs it.
+//! A model with scripted calls, and the runner for its scenarios.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -32,7 +32,7 @@ impl Call {
     }
 }
 
-/// Says the same in its only answer, whatever it is asked.
+/// A model with only one answer.
 struct Scripted {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -56,7 +56,7 @@ impl ChatModel for Scripted {
         if request.tools.len() != self.tools {
             return Err(refused("not all functions are offered"));
         }
-        // The first answer is the only one: nothing comes back of a tool.
+        // The scenario ends after the first answer, so the model never gets a tool result.
         if request.messages.len() != self.before + 1 {
             return Err(refused("it is not asked what the entry asks"));
         }
@@ -82,7 +82,7 @@ impl ChatModel for Scripted {
     }
 }
 
-/// Gives each scenario a model with the script of its name.
+/// An engine whose agents use the script with the name of the scenario.
 struct Stage(HashMap<String, Vec<Call>>);
 
 #[async_trait]
@@ -112,7 +112,7 @@ impl EvalEngine for Stage {
     }
 }
 
-/// Runs scenarios, each with what the model is to call in it.
+/// Runs scenarios. `scripts` contains the calls of each scenario by its name.
 pub(crate) async fn run(suite: &Suite, scripts: HashMap<String, Vec<Call>>) -> Vec<RunResult> {
     let model = ModelId::new("test", "scripted");
     let (stage, models) = (Stage(scripts), [model]);
