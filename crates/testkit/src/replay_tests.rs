@@ -28,7 +28,7 @@ fn fault(message: &str) -> ModelError {
     ModelError::new("p", ModelErrorKind::Interrupted, message)
 }
 
-/// Last event of a test decoder.
+/// Creates a decoder that reads the whole body and then returns the events of `say`.
 fn after_all(
     body: Body,
     say: impl Fn(Vec<u8>) -> Vec<Result<ModelEvent, ModelError>> + Send + 'static,
@@ -79,7 +79,7 @@ fn decoders_that_depend_on_pieces_are_caught() {
         let begin = stream::iter([Ok(start())]);
         Box::pin(begin.chain(texts).chain(stream::iter([Ok(finish())])))
     });
-    // Deliberately wrong: decodes each piece as text separately.
+    // This decoder is wrong on purpose: it decodes each piece as text separately.
     let half_characters = replay("ü".as_bytes(), |body| {
         let whole = body.fold(String::new(), |all, piece| async move {
             all + &String::from_utf8_lossy(&piece.unwrap_or_default())
@@ -139,7 +139,7 @@ fn streams_that_break_the_grammar_are_caught() {
     }
 }
 
-/// A decoder of texts that end with a full stop. A strict decoder requires it.
+/// Creates a decoder of texts. With `strict`, a text must end with a full stop.
 fn sentences(strict: bool) -> impl Fn(Body) -> ModelStream {
     move |body| {
         let pieces = body.fold((Vec::new(), None), |(mut all, failed), piece| async move {

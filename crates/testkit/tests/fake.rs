@@ -1,4 +1,4 @@
-//! The fake server, seen by a client that reads every byte.
+//! The fake model server, tested with a client that reads single bytes.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// One connection.
+/// A connection to the fake server.
 struct Client {
     stream: TcpStream,
     received: String,
@@ -25,7 +25,7 @@ impl Client {
         })
     }
 
-    /// Connects and asks.
+    /// Connects and sends a request.
     async fn ask(fake: &FakeModel, path: &str, body: &str) -> io::Result<Self> {
         let mut client = Self::connect(fake).await?;
         client.send(path, body).await?;
@@ -41,7 +41,7 @@ impl Client {
         self.stream.write_all(request.as_bytes()).await
     }
 
-    /// Reads until `what` has come, and gives all that came since the last time.
+    /// Reads until `what` has arrived. Returns everything that arrived since the last call.
     async fn until(&mut self, what: &str) -> io::Result<String> {
         while !self.received.contains(what) {
             let mut piece = [0; 4096];
@@ -56,7 +56,7 @@ impl Client {
         Ok(std::mem::take(&mut self.received))
     }
 
-    /// Reads a whole chunked answer.
+    /// Reads to the end of a chunked answer.
     async fn whole(&mut self) -> io::Result<String> {
         self.until("\r\n0\r\n\r\n").await
     }
@@ -81,7 +81,7 @@ async fn answers_are_given_in_order_and_requests_are_kept() {
     );
     assert!(first.contains(r#"{"error":"slow down"}"#), "{first}");
 
-    // On the same connection, as a client with a pool does.
+    // The second request uses the same connection, as a client with a connection pool does.
     client.send("/other", "no json").await.unwrap();
     let second = client.whole().await.unwrap();
     assert!(second.starts_with("HTTP/1.1 200 "), "{second}");
@@ -132,7 +132,7 @@ async fn a_gate_keeps_the_rest_back_until_it_is_opened() {
 async fn a_gate_fits_into_an_answer_that_is_already_made() {
     let gate = Gate::new();
     let answer = Answer::openai_chat([Say::text("one"), Say::text("two")]);
-    // Role, two texts, the reason, the usage, the end.
+    // The pieces are the role, two texts, the finish reason, the usage and `[DONE]`.
     assert_eq!(answer.pieces(), 6);
     let fake = FakeModel::start().await.unwrap();
     fake.answer(answer.gate_before(2, &gate));
@@ -143,7 +143,7 @@ async fn a_gate_fits_into_an_answer_that_is_already_made() {
     assert!(!begin.contains("two"), "{begin}");
     gate.open();
     assert!(client.whole().await.unwrap().contains("two"));
-    // Open once, open for all.
+    // The gate was opened before, so it stays open for this answer.
     client.send("/", "{}").await.unwrap();
     assert!(client.whole().await.unwrap().contains("all"));
 }

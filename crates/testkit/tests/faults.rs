@@ -1,8 +1,9 @@
-//! Faults of model servers on loopback, as one table: six faults, after 0, 1 and 3 chunks of an answer,
-//! on five wires, once in the middle of a text and once in the middle of tool calls.
+//! Faults of model servers on loopback, as one table: six faults, after 0, 1 and 3 chunks of an
+//! answer, on five wires, once within a text and once within tool calls.
 //!
-//! An answer of which nothing was shown is asked for again, and then another model is asked. An answer
-//! whose text was shown fails. The table in `docs/providers.md` describes the same rules.
+//! If no text of an answer was shown, the request is repeated, and then another model is asked. If
+//! a part of its text was shown, the run fails. The table in `docs/providers.md` describes the same
+//! rules.
 
 #![allow(
     clippy::expect_used,
@@ -37,27 +38,27 @@ use switchboard_testkit::{
 
 use crate::wires::{Connection, Wire};
 
-/// How long a server of a stalling case may be silent.
+/// Time-out for a silent server in the cases with a stall.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// How long one case may take. A case that takes longer hangs.
+/// Maximum time of one case.
 const LIMIT: Duration = Duration::from_mins(1);
 
 const ATTEMPTS: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// The server limits the rate: HTTP 429, or an error within the answer.
+    /// The server returns HTTP 429 (rate limit), or an equivalent error within the answer.
     Status429,
-    /// The server is overloaded: HTTP 529, or an error within the answer.
+    /// The server returns HTTP 529 (overloaded), or an equivalent error within the answer.
     Status529,
-    /// The connection breaks.
+    /// The server aborts the connection.
     Disconnect,
-    /// The body ends regularly before the answer does.
+    /// The body ends without an error, but before the end of the answer.
     Truncate,
-    /// A frame cannot be read.
+    /// A frame is not valid.
     Malformed,
-    /// Nothing comes any more, and the connection stays open.
+    /// The server sends nothing more and keeps the connection open.
     Stall,
 }
 
@@ -70,7 +71,7 @@ const FAULTS: [Fault; 6] = [
     Fault::Stall,
 ];
 
-/// What the chunks of an answer are.
+/// The content of an answer's chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Text,
@@ -81,7 +82,7 @@ enum Content {
 struct Case {
     wire: Wire,
     fault: Fault,
-    /// Chunks before the fault.
+    /// Number of chunks before the fault.
     after: usize,
     content: Content,
 }
@@ -101,12 +102,12 @@ impl Case {
         })
     }
 
-    /// Whether text of the answer was shown before the fault.
+    /// Returns whether text of the answer was shown before the fault.
     fn is_shown(self) -> bool {
         self.content == Content::Text && self.after > 0
     }
 
-    /// What a reader sees of the answer before the fault.
+    /// Returns the text that was shown before the fault.
     fn shown(self) -> String {
         match self.content {
             Content::Text => TEXT[..self.after].concat(),
@@ -114,7 +115,7 @@ impl Case {
         }
     }
 
-    /// The answer with its fault.
+    /// Returns the answer with its fault.
     fn answer(self) -> Answer {
         let status = match self.fault {
             Fault::Status429 => 429,
@@ -144,7 +145,7 @@ impl Case {
 
 const TEXT: [&str; 3] = ["One, ", "two, ", "three, "];
 
-/// Pieces of one input, which is not complete.
+/// Pieces of one incomplete input.
 const INPUT: [&str; 3] = [r#"{"city":"#, r#" "Ham"#, "bu"];
 
 fn sse(event: &Value) -> String {
@@ -157,7 +158,7 @@ fn data(chunk: &Value) -> String {
 }
 
 impl Wire {
-    /// A whole answer.
+    /// Returns a complete answer with this text.
     fn says(self, text: &str) -> Answer {
         let said = [Say::text(text)];
         match self {
@@ -169,8 +170,8 @@ impl Wire {
         }
     }
 
-    /// The first chunks of an answer. What the wire sends before the first one is part of it. Gemini and
-    /// Ollama send calls whole: each chunk is one call.
+    /// Returns the first chunks of an answer. The first chunk includes the frames that the wire
+    /// sends before it. Gemini and Ollama send whole calls, so each chunk is one call.
     fn chunks(self, content: Content, count: usize) -> Vec<String> {
         let mut chunks: Vec<String> = (0..count).map(|at| self.chunk(content, at)).collect();
         if let Some(first) = chunks.first_mut() {
@@ -272,7 +273,7 @@ impl Wire {
         }
     }
 
-    /// An error within an answer that began with status 200.
+    /// Returns an error within an answer that began with status 200.
     fn in_band(self, status: u16) -> String {
         let is_limit = status == 429;
         match self {
@@ -316,7 +317,7 @@ impl Wire {
     }
 }
 
-/// A host that counts the calls of its one tool.
+/// A host with one tool, which counts its calls.
 #[derive(Default)]
 struct Host {
     calls: AtomicUsize,
@@ -342,7 +343,7 @@ impl ToolHost for Host {
     }
 }
 
-/// A run that is over.
+/// The events and the report of a finished run.
 struct Ended {
     events: Vec<RunEventKind>,
     report: RunReport,
@@ -366,10 +367,10 @@ impl Ended {
     }
 }
 
-/// The models of one wire, and their servers.
+/// The models of one wire, and their fake servers.
 struct Bench {
     fake: FakeModel,
-    /// The model that is asked first, and the same with the time-outs of the stalling cases.
+    /// The first model. `hasty` is the same model with short time-outs, for the cases with a stall.
     model: Arc<dyn ChatModel>,
     hasty: Arc<dyn ChatModel>,
     other_fake: FakeModel,
@@ -377,8 +378,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// The server answers a question that names a case with its fault: the first time if it says
-    /// `once`, else always.
+    /// Starts the servers. A question names a case, and the server answers it with the fault of
+    /// this case: only the first time if the question contains `once`, otherwise always.
     async fn new(wire: Wire, cases: &[Case]) -> Self {
         let fake = FakeModel::start().await.expect("a server");
         let answers: Vec<Answer> = cases.iter().map(|case| case.answer()).collect();
@@ -417,12 +418,12 @@ impl Bench {
     }
 }
 
-/// How a question names a case.
+/// Returns the text with which a question names a case.
 fn named(number: usize) -> String {
     format!("case-{number}-")
 }
 
-/// How many of the requests hold this question.
+/// Returns the number of requests that contain the question.
 fn requests(fake: &FakeModel, question: &str) -> usize {
     let holds = |request: &Request| request.json().to_string().contains(question);
     fake.requests()
@@ -461,7 +462,7 @@ async fn run(agent: Agent, question: &str, case: Case) -> Ended {
     Ended { events, report }
 }
 
-/// The answer was shown in part: its run fails, and nobody is asked again.
+/// Checks a run whose answer was shown in part: it fails, and no further request is sent.
 fn check_failed(case: Case, ended: &Ended, requests: usize) {
     let report = &ended.report;
     assert_eq!(report.outcome, Outcome::Failed, "{case:?}: {report:?}");
@@ -475,7 +476,7 @@ fn check_failed(case: Case, ended: &Ended, requests: usize) {
     assert_eq!((requests, ended.retries()), (1, 0), "{case:?}");
 }
 
-/// One bad answer, then good ones.
+/// Checks a run whose first answer has the fault and whose later answers have none.
 async fn check_retry(bench: &Bench, number: usize, case: Case) {
     let question = format!("once {}", named(number));
     let ended = run(bench.agent(case), &question, case).await;
@@ -489,12 +490,12 @@ async fn check_retry(bench: &Bench, number: usize, case: Case) {
     assert_eq!(ended.streamed(), "Second.", "{case:?}");
     assert_eq!((report.steps, report.tool_calls.len()), (1, 0), "{case:?}");
     assert_eq!(ended.retries() + 1, requests, "{case:?}");
-    // With its short time-outs a busy machine may need another attempt.
+    // A stall has a short time-out, so a busy machine may need another attempt.
     let is_expected = requests == 2 || (case.fault == Fault::Stall && requests == 3);
     assert!(is_expected, "{case:?}: {requests} requests");
 }
 
-/// Bad answers only, and another model.
+/// Checks a run whose first model always fails and whose second model answers.
 async fn check_fallback(bench: &Bench, number: usize, case: Case) {
     let question = format!("always {}", named(number));
     let agent = bench.agent(case).with_fallback(Arc::clone(&bench.other));

@@ -1,11 +1,11 @@
-//! Golden requests: every fixture, every provider, one snapshot each.
+//! Golden requests: one snapshot for each fixture and provider.
 //!
 //! | snapshot | holds |
 //! |---|---|
-//! | `golden__request__<kind>__<fixture>` | the body that is sent; `cargo xtask oracle` asks the official SDKs about it |
-//! | `golden__notes__<kind>` | what became of the tool choice, and every warning |
+//! | `golden__request__<kind>__<fixture>` | the body of the request, which `cargo xtask oracle` validates with the official SDKs |
+//! | `golden__notes__<kind>` | the outcome of each tool choice, and every warning |
 //!
-//! Another provider is one entry of [`providers`].
+//! A new provider needs one entry in [`providers`].
 
 mod stored;
 mod wires;
@@ -27,13 +27,13 @@ use switchboard_testkit::fixtures;
 
 use crate::wires::{Sent, Target, Wire};
 
-/// One column of the comparison.
+/// A provider with which every fixture is mapped.
 struct Provider {
-    /// The name of the wire in `cargo xtask oracle`, which checks only the names that it knows.
+    /// Name of the wire in `cargo xtask oracle`, which validates only the wires that it knows.
     kind: &'static str,
-    /// The model, if it is not the first one of the kind. It is then part of the snapshot's name.
+    /// Name of the model if it is not the main model of this kind. The snapshot names contain it.
     variant: Option<&'static str>,
-    /// The fixtures that depend on the variant. `None` is all.
+    /// The fixtures whose requests differ for this model. `None` means all fixtures.
     only: Option<&'static [&'static str]>,
     target: Target,
 }
@@ -83,7 +83,8 @@ fn providers() -> Vec<Provider> {
     vec![
         main(Wire::Anthropic, Wire::Anthropic.model()),
         newest(Wire::Anthropic, "anthropic", "claude-sonnet-5-5"),
-        // The default version. The official SDK no longer has its `temperature`.
+        // The default version of Anthropic's API. It is listed separately, because the official SDK
+        // does not know its field `temperature` any more.
         Provider {
             kind: "anthropic-2023-06-01",
             variant: None,
@@ -92,7 +93,8 @@ fn providers() -> Vec<Provider> {
         },
         main(Wire::Chat, fixtures::openai_model()),
         newest(Wire::Chat, "openai", "gpt-6-luna"),
-        // Fields that OpenAI does not have, so its SDK does not check them.
+        // The requests have fields that OpenAI does not know, so OpenAI's SDK does not validate
+        // them.
         Provider {
             kind: "openai-compatible",
             variant: None,
@@ -109,12 +111,12 @@ fn providers() -> Vec<Provider> {
 
 impl Provider {
     fn covers(&self, fixture: &str) -> bool {
-        // `metadata` in the fields of the caller is not a field of these wires.
+        // The fixture adds a field `metadata`, which these wires do not have.
         let is_of_others = fixture == "extra_fields" && matches!(self.kind, "gemini" | "ollama");
         self.only.is_none_or(|only| only.contains(&fixture)) && !is_of_others
     }
 
-    /// The fixture's name in snapshots.
+    /// Returns the name of the fixture in snapshots.
     fn name_of(&self, fixture: &str) -> String {
         match self.variant {
             None => fixture.to_owned(),
@@ -123,7 +125,7 @@ impl Provider {
     }
 }
 
-/// Compares all of them before it fails, so that one run shows everything that changed.
+/// Compares all snapshots before it fails, so that one run shows all differences.
 #[derive(Default)]
 struct Snapshots {
     expected: BTreeSet<String>,
@@ -225,8 +227,8 @@ fn what_a_provider_says_it_covers_exists() {
     }
 }
 
-/// Whatever is asked for beside the conversation, it is done, or the request says what is not. A
-/// choice that is not done as asked is told twice: as the outcome and as a warning.
+/// Checks for all combinations of options that a request has the options, or a warning. A relaxed
+/// tool choice is reported twice: as the outcome and as a warning.
 #[test]
 fn every_choice_and_effort_is_mapped_and_a_relaxed_one_is_told() {
     let mut relaxed = 0;
@@ -237,7 +239,7 @@ fn every_choice_and_effort_is_mapped_and_a_relaxed_one_is_told() {
                 let name = provider.name_of(&fixture.name);
                 let mapped = match provider.target.send(&request) {
                     Ok(mapped) => mapped,
-                    // Told at once, and nothing is sent.
+                    // The request is refused before it is sent.
                     Err(error) if matches!(error.kind, ModelErrorKind::Unsupported { .. }) => {
                         continue;
                     }

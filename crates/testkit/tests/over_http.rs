@@ -1,7 +1,8 @@
-//! Scripted answers, read by the real adapters over real HTTP.
+//! Scripted answers that the real adapters read over HTTP.
 //!
-//! This checks both sides: that what [`Say`] writes is what a wire says, and that an adapter whose
-//! stream is dropped lets go of the connection. Another provider is one entry of [`providers`].
+//! The tests check both sides: that the answers of [`Say`] have the format of the wire, and that an
+//! adapter closes its connection when its stream is dropped. A new provider needs one entry in
+//! [`providers`].
 
 mod wires;
 
@@ -24,12 +25,12 @@ use crate::wires::{Connection, WIRES, Wire};
 struct Provider {
     model: Box<dyn ChatModel>,
     path: &'static str,
-    /// The header with the key, and what it holds.
+    /// Name and value of the header with the key.
     key: (&'static str, &'static str),
     says: fn(Vec<Say>) -> Answer,
 }
 
-/// Every provider whose wire [`Say`] can write, on this server.
+/// Returns every provider whose format [`Say`] can write, connected to this server.
 fn providers(fake: &FakeModel) -> [Provider; 3] {
     let says: [fn(Vec<Say>) -> Answer; 3] = [
         |said| Answer::anthropic(said),
@@ -55,7 +56,8 @@ fn model(wire: Wire, fake: &FakeModel) -> Box<dyn ChatModel> {
     Connection::new(wire, &fake.base_url(), transport).chat_model()
 }
 
-/// The frames after the last text, on every wire: its end, the reason and usage, the end of all.
+/// Number of frames after the last text. They are the end of the text, the finish reason with the
+/// usage, and the end of the answer.
 const END: usize = 3;
 
 fn question() -> ChatRequest {
@@ -205,7 +207,8 @@ async fn a_question_without_an_answer_is_an_error_of_the_script() {
     assert_eq!(asked, providers.len(), "it is not tried again");
 }
 
-/// Gateways answer 200 and then repeat the error of their upstream, which may contain the key.
+/// Checks that an error hides the key. Some gateways return status 200 and then the error of their
+/// upstream, which may contain the key.
 #[tokio::test]
 async fn a_key_in_the_servers_answer_is_redacted() {
     const KEY: &str = "sk-secret-1";
@@ -242,7 +245,7 @@ async fn a_key_in_the_servers_answer_is_redacted() {
                 cause = error.source();
             }
             assert!(!told.contains(KEY), "{told}: {shown}");
-            // Errors of Gemini and Ollama do not repeat a body without an answer.
+            // Gemini's and Ollama's errors do not quote a body that is not an answer.
             let may_repeat = !matches!(wire, Wire::Gemini | Wire::Ollama);
             let is_repeated = may_repeat || !shown.contains("oops");
             assert_eq!(told.contains("[redacted]"), is_repeated, "{told}: {shown}");

@@ -1,7 +1,7 @@
-//! Every stored answer through its decoder, cut at every byte.
+//! Decodes every stored answer, cut at every byte.
 //!
-//! `replay__events__<wire>__<stem>` has one event per line, the error if there is one, and the answer
-//! that they add up to. Another wire is one entry of [`WIRES`].
+//! The snapshot `replay__events__<wire>__<stem>` has one event per line, the error if there is one,
+//! and the response. A new wire needs one entry in [`WIRES`].
 
 mod stored;
 mod wires;
@@ -31,7 +31,7 @@ fn target(wire: Wire) -> Target {
     Target::new(wire, model)
 }
 
-/// Returns the target that reads a transcript.
+/// Returns the target that decodes a transcript.
 fn target_of(transcript: &Transcript) -> Result<Target, String> {
     let Transcript { wire, stem, .. } = transcript;
     let found = WIRES.into_iter().find(|it| it.name() == wire);
@@ -39,16 +39,16 @@ fn target_of(transcript: &Transcript) -> Result<Target, String> {
     found.map(target).ok_or_else(unknown)
 }
 
-/// Each line end of two bytes is cut, too.
+/// A delivery that also cuts each line end of two bytes.
 const BYTE_BY_BYTE: Delivery = Delivery {
     cutting: Cutting::Bytes,
     arrival: Arrival::Later,
 };
 
-/// A whole answer and the events it was read as.
+/// The events of a whole answer, and its response or error.
 type Whole = (Vec<ModelEvent>, Result<ChatResponse, Failure>);
 
-/// Reads a whole body and assembles it like a stream.
+/// Reads a whole body and assembles the response from its events.
 fn read_whole(target: &Target, body: &[u8]) -> Result<Whole, Box<dyn Error>> {
     match target.decode_whole(std::str::from_utf8(body)?) {
         Ok(events) => {
@@ -63,7 +63,8 @@ fn read_whole(target: &Target, body: &[u8]) -> Result<Whole, Box<dyn Error>> {
     }
 }
 
-/// Reads a transcript in every way there is, into the text of its snapshot.
+/// Decodes a transcript in every delivery and returns the text of its snapshot. `twin` is the same
+/// answer in the other form.
 fn check(transcript: &Transcript, twin: Option<&Transcript>) -> Result<String, Box<dyn Error>> {
     let target = target_of(transcript)?;
     let decode = |body| target.decode_plain(body);
@@ -74,7 +75,7 @@ fn check(transcript: &Transcript, twin: Option<&Transcript>) -> Result<String, B
     let replayed = replay(&transcript.bytes, decode)?;
     let outcome = outcome(&replayed);
     break_off(&transcript.bytes, decode)?;
-    // A proxy may change the ends of lines.
+    // A proxy may change the line ends.
     let text = std::str::from_utf8(&transcript.bytes)?;
     for end in ["\r\n", "\r"] {
         let changed = text.replace('\n', end);
@@ -105,8 +106,8 @@ fn check(transcript: &Transcript, twin: Option<&Transcript>) -> Result<String, B
     Ok(shown)
 }
 
-/// Without the words of malformed input: a whole body of Anthropic has `{}` where a stream has the
-/// beginning of what was cut off.
+/// Removes the text of malformed input, which differs between the forms: a stream has the beginning
+/// of the input, and a whole body of Anthropic has `{}`.
 fn comparable(response: &ChatResponse) -> ChatResponse {
     let mut response = response.clone();
     for part in &mut response.message.parts {
@@ -141,7 +142,7 @@ fn render(
     Ok(lines.join("\n"))
 }
 
-/// A stored answer, and the same as a whole body where there is one.
+/// Returns each stored answer with the same answer in the other form, if there is one.
 fn with_twins(transcripts: &[Transcript]) -> Vec<(&Transcript, Option<&Transcript>)> {
     let twin = |of: &Transcript, json: bool| {
         transcripts.iter().find(|it| {

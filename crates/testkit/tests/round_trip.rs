@@ -1,9 +1,9 @@
-//! What a provider attached to its answer goes back to it as it came.
+//! Checks that the next request contains a provider's opaque state unchanged.
 //!
-//! Every transcript whose answer carries opaque state (signed thinking, encrypted reasoning, blocks
-//! of tools that ran at the provider) is decoded, and then asked to go on. The body of that next
-//! request is stored as `round_trip__request__<kind>__<stem>`, so that `cargo xtask oracle` asks the
-//! official SDKs about it. Another wire is one entry of [`targets`].
+//! Every transcript with opaque state (signed reasoning, encrypted reasoning, blocks of built-in
+//! tools) is decoded, and the conversation is continued. The body of the next request is stored as
+//! `round_trip__request__<kind>__<stem>`, so that `cargo xtask oracle` can validate it with the
+//! official SDKs. A new wire needs one entry in [`targets`].
 
 mod stored;
 mod wires;
@@ -26,10 +26,10 @@ use switchboard_testkit::{
 
 use crate::wires::{Target, WIRES, Wire};
 
-/// The targets, with the names of their requests in `cargo xtask oracle`.
+/// Returns the targets with the names of their requests in `cargo xtask oracle`.
 fn targets() -> [(Target, &'static str); 5] {
     WIRES.map(|wire| match wire {
-        // OpenAI itself attaches nothing on this wire. Compatible servers do.
+        // OpenAI attaches no state on this wire, but compatible servers do.
         Wire::Chat => {
             let target = Target::compatible(fixtures::compatible_model(), Profile::generic());
             (target, "openai-compatible")
@@ -43,10 +43,10 @@ fn targets() -> [(Target, &'static str); 5] {
     })
 }
 
-/// Transcripts with values that no API has yet. No SDK checks them.
+/// Transcripts with values that no API has yet. The SDKs do not validate them.
 const INVENTED: [&str; 3] = ["ping-and-unknown", "unknown-events", "unknown-values"];
 
-/// The answer, followed by what a run or a person would say next.
+/// Returns the conversation with the answer and the results of its calls, or a further question.
 fn go_on(answer: &ChatResponse) -> ChatRequest {
     let message = &answer.message;
     let results: Vec<ToolResult> = message
@@ -62,7 +62,7 @@ fn go_on(answer: &ChatResponse) -> ChatRequest {
     ChatRequest::new(messages).with_tools([fixtures::weather(), fixtures::list_cities()])
 }
 
-/// The answer of a transcript, if it is whole and carries state.
+/// Returns the answer of a transcript if it is complete and has opaque state.
 fn answer(transcript: &Transcript, target: &Target) -> Result<Option<ChatResponse>, ReplayError> {
     let delivery = Delivery {
         cutting: Cutting::Whole,
@@ -113,7 +113,7 @@ fn what_carries_state_goes_back_as_it_came() {
     assert!(stale.is_empty(), "no transcript has these: {stale:#?}");
 }
 
-/// The same answers, to a model that did not give them: nothing of the state may reach it.
+/// Checks that another provider never gets the state.
 #[test]
 fn state_never_reaches_another_provider() {
     let transcripts = transcripts::all().unwrap();
@@ -147,7 +147,7 @@ fn state_never_reaches_another_provider() {
     }
 }
 
-/// Signatures and encrypted texts: what no person reads and no other model understands.
+/// Returns the signatures and encrypted texts in a state.
 fn secrets(data: &Value) -> Vec<String> {
     const NAMES: [&str; 7] = [
         "signature",

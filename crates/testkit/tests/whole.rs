@@ -1,7 +1,7 @@
-//! Answers that are asked for whole, by the real adapters over real HTTP.
+//! Whole answers, read by the real adapters over HTTP.
 //!
-//! Every stored answer that there is in both forms must come to the same, whichever was asked for and
-//! whichever the server gives.
+//! If an answer is stored in both forms, both must give the same response, for every combination of
+//! the requested form and the form that the server returns.
 
 mod wires;
 
@@ -26,13 +26,13 @@ use crate::wires::{Connection, WIRES, Wire};
 struct Column {
     name: &'static str,
     model: Box<dyn ChatModel>,
-    /// The path and query of a request for a stream, and of one for a whole answer.
+    /// Path and query of a request for a stream, and of a request for a whole answer.
     paths: [&'static str; 2],
-    /// The media type of a stream.
+    /// Media type of a stream.
     streams_as: &'static str,
 }
 
-/// Every wire, on this server.
+/// Returns all wires, connected to this server.
 fn columns(fake: &FakeModel) -> [Column; 5] {
     let transport = TransportConfig {
         retry: RetryPolicy::never_retry(),
@@ -84,7 +84,7 @@ fn question() -> ChatRequest {
     ChatRequest::new(messages).with_tools([fixtures::weather(), fixtures::list_cities()])
 }
 
-/// The stored answers of a wire that there are in both forms: the paths of the stream and of the body.
+/// Returns the paths of the stored answers of a wire that exist as a stream and as a whole body.
 fn pairs(wire: &str) -> Result<Vec<[String; 2]>, Box<dyn Error>> {
     let all = transcripts::all()?;
     let of_form = |whole: bool| -> BTreeSet<&str> {
@@ -95,13 +95,14 @@ fn pairs(wire: &str) -> Result<Vec<[String; 2]>, Box<dyn Error>> {
     let end = if wire == "ollama" { "ndjson" } else { "sse" };
     let (streams, bodies) = (of_form(false), of_form(true));
     let both = streams.intersection(&bodies);
-    // What answers a form of Ollama's can only be read by who asked for one.
+    // Answers with a format are excluded, because only a request with the same format can read
+    // them.
     let both = both.filter(|stem| !stem.starts_with("form-"));
     let both = both.map(|stem| [end, "json"].map(|end| format!("{wire}/{stem}.{end}")));
     Ok(both.collect())
 }
 
-/// What an answer came to, in a form that can be compared.
+/// Returns the outcome of an answer in a comparable form.
 fn outcome(result: Result<ChatResponse, ModelError>) -> Result<ChatResponse, ModelErrorKind> {
     let mut answer = result.map_err(|error| error.kind)?;
     for part in &mut answer.message.parts {
@@ -110,14 +111,15 @@ fn outcome(result: Result<ChatResponse, ModelError>) -> Result<ChatResponse, Mod
             ..
         }) = part
         {
-            // Of an input that was cut off a stream has the beginning, and a whole answer may have none.
+            // For an incomplete input, a stream has its beginning, and a whole body may have
+            // nothing.
             raw.clear();
         }
     }
     Ok(answer)
 }
 
-/// The part of an answer that shows what it is of.
+/// Returns the kinds of parts in an answer.
 fn sorts(answer: &ChatResponse) -> BTreeSet<&'static str> {
     let parts = answer.message.parts.iter();
     let sorts = parts.flat_map(|part| {
@@ -157,10 +159,10 @@ async fn an_answer_is_the_same_however_it_is_asked_for_and_however_it_comes() {
                 Err(_) => _ = met.insert("error"),
             }
         }
-        // The stored answers say all that the wire can.
+        // The stored answers of each wire contain a text and a tool use.
         let said = ["text", "tool use"].iter().all(|sort| met.contains(sort));
         assert!(said, "{}: {met:?}", wire.name);
-        // Errors in a body of status 200: not stored for all.
+        // Errors within a body of status 200 are not stored for all wires.
         let errs = !matches!(wire.name, "anthropic" | "openai-chat");
         assert!(!errs || met.contains("error"), "{}: {met:?}", wire.name);
         let thinks = wire.name != "openai-chat";
@@ -175,7 +177,7 @@ async fn what_is_wanted_whole_is_asked_for_so() {
     let fake = FakeModel::start().await.unwrap();
     let mut number = 0;
     for wire in columns(&fake) {
-        // Twice each, as the address and the headers are kept.
+        // Each form is requested twice, because the adapter keeps its URL and headers.
         for delivery in [
             Delivery::Streamed,
             Delivery::Whole,
@@ -200,7 +202,7 @@ async fn what_is_wanted_whole_is_asked_for_so() {
             assert_eq!(sent.header("content-type"), Some("application/json"));
             let body = sent.json();
             if wire.name == "gemini" {
-                // It stands in the address.
+                // Gemini's URL selects the form.
                 assert_eq!(body.get("stream"), None);
             } else {
                 assert_eq!(body["stream"], !whole, "{}", wire.name);
@@ -229,7 +231,8 @@ async fn a_whole_answer_that_is_cut_off_or_refused_is_told() {
         let error = wire.ask(&question(), Delivery::Whole).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Interrupted, "{}", wire.name);
         assert_eq!(error.http_status(), Some(200), "{}", wire.name);
-        // A server that ends it so in good order says the same of an answer: it is none.
+        // If the server ends an incomplete body without a connection error, the adapter also
+        // returns an error.
         fake.answer(cut_off());
         let error = wire.ask(&question(), Delivery::Whole).await.unwrap_err();
         let told = [ModelErrorKind::Protocol, ModelErrorKind::Interrupted];
@@ -245,7 +248,7 @@ async fn a_whole_answer_that_is_cut_off_or_refused_is_told() {
     }
 }
 
-/// The text of an answer, as each wire writes a whole one.
+/// Returns a whole answer with this text in the format of the wire.
 fn says(wire: &str, text: &str) -> Answer {
     let body = match wire {
         "anthropic" => json!({"type": "message", "id": "m", "role": "assistant", "model": "m",

@@ -1,16 +1,18 @@
-//! A conversation as a wire can carry it at best.
+//! The best form in which a wire can carry a conversation.
 //!
-//! What differs from the domain in form alone costs nothing and is not told:
-//! - Messages of one side that follow each other are one; empty texts and messages are none.
-//! - Calls and results are numbered instead of named by ids, which some wires do not have.
-//! - Where a wire has one text for several, they are joined: those of the model as they stand (other
-//!   wires split one text where a citation ends), those of the others as paragraphs.
-//! - Where a message has fields instead of a list (Chat Completions, Ollama), these have no order
-//!   among each other: thoughts, then text, then calls; on Ollama images come after the text.
-//! - The type of a medium that is fetched or sent as bare bytes is said by the medium itself.
-//! - A result is its words, or its data as JSON.
+//! Some differences from the domain are only differences of form. They lose nothing and cause no
+//! warning:
+//! - Consecutive messages of the same side are one message. Empty texts and messages are omitted.
+//! - Calls and results have numbers instead of ids, because some wires have no ids.
+//! - If a wire has one text where the conversation has several, the texts are joined. Texts of the
+//!   model are joined without a separator, because some wires split a text at the end of a
+//!   citation. Other texts are joined as paragraphs.
+//! - If a message of a wire has fields instead of a list of parts (Chat Completions, Ollama), the
+//!   order between reasoning, text and calls is lost. On Ollama, images come after the text.
+//! - If media are sent as a URL or as bytes without a type, their type is lost.
+//! - A result consists of its text, or of its data as JSON.
 //!
-//! Everything else is a loss, and has to be told by a warning of its kind.
+//! Every other difference is a loss, and the request must have a warning about it.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -21,7 +23,7 @@ mod media;
 
 use crate::Column;
 
-/// All that one side says before another does.
+/// Consecutive items of one side.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Turn {
     pub(crate) side: Side,
@@ -57,7 +59,7 @@ pub(crate) enum Item {
     Call {
         number: usize,
         name: String,
-        /// As text, so that the order counts.
+        /// The input as JSON text, so that a comparison includes the order of the fields.
         input: String,
         state: Value,
     },
@@ -84,13 +86,13 @@ impl Item {
     }
 }
 
-/// A conversation at its best, and what of it is lost.
+/// The best form of a conversation, and the losses that need a warning.
 pub(crate) struct Canonical {
     pub(crate) turns: Vec<Turn>,
     pub(crate) losses: Vec<WarningKind>,
 }
 
-/// Turns, those of one side that follow each other as one.
+/// Merges consecutive turns of the same side.
 pub(crate) fn merged(turns: impl IntoIterator<Item = Turn>) -> Vec<Turn> {
     let mut merged: Vec<Turn> = Vec::new();
     for mut turn in turns.into_iter().filter(|turn| !turn.items.is_empty()) {
@@ -102,7 +104,7 @@ pub(crate) fn merged(turns: impl IntoIterator<Item = Turn>) -> Vec<Turn> {
     merged
 }
 
-/// Texts that a wire has one place for: `separator` between them.
+/// Joins consecutive texts with `separator`, for a wire that has only one text in this position.
 pub(crate) fn joined(items: Vec<Item>, separator: &str) -> Vec<Item> {
     let mut joined: Vec<Item> = Vec::new();
     for item in items {
@@ -126,10 +128,11 @@ pub(crate) fn joined(items: Vec<Item>, separator: &str) -> Vec<Item> {
     joined
 }
 
-/// Between texts of instructions and of the person, where a wire has one place for them.
+/// Separator between texts of instructions or of the user on a wire that has only one text in this
+/// position.
 pub(crate) const PARAGRAPH: &str = "\n\n";
 
-/// Whether nothing of a message is sent.
+/// Returns whether no part of a message is sent.
 pub(crate) fn is_empty(column: Column, message: &Message) -> bool {
     let request = ChatRequest::new([message.clone()]);
     canonical(column, &request).turns.is_empty()
@@ -142,7 +145,8 @@ pub(crate) fn canonical(column: Column, request: &ChatRequest) -> Canonical {
         ids: Vec::new(),
     };
     let mut turns: Vec<Turn> = Vec::new();
-    // Wires with one place for instructions have the later ones there, too.
+    // Wires with one field for instructions send instructions from the middle of a conversation in
+    // this field too.
     let hoists = matches!(column, Column::Anthropic | Column::Gemini);
     for message in &request.messages {
         let turn = reader.message(message);
@@ -180,7 +184,7 @@ pub(crate) fn canonical(column: Column, request: &ChatRequest) -> Canonical {
 struct Reader {
     column: Column,
     losses: Vec<WarningKind>,
-    /// The ids of the calls so far.
+    /// Ids of all calls before this position.
     ids: Vec<String>,
 }
 
@@ -231,7 +235,7 @@ impl Reader {
         match self.column {
             Column::Anthropic | Column::Gemini => items,
             Column::Responses => {
-                // The API refuses reasoning that nothing came of.
+                // The API refuses reasoning after which the model produced nothing.
                 while let Some(Item::Reasoning { .. }) = items.last() {
                     items.pop();
                     self.losses.push(WarningKind::PartDropped);
@@ -252,7 +256,7 @@ impl Reader {
                 }
                 let thoughts = thoughts.filter(|thoughts| !thoughts.is_empty());
                 if texts.is_empty() && calls.is_empty() {
-                    // These wires take no message of thoughts alone.
+                    // These wires accept no message that consists only of reasoning.
                     let lost = thoughts.map(|_| WarningKind::PartDropped);
                     self.losses.extend(lost);
                     return Vec::new();
@@ -297,16 +301,18 @@ impl Reader {
         }
     }
 
-    /// What this column's model minted, as its wire says it.
+    /// Returns the provider state in the format of the wire, if the model of this column created
+    /// it.
     fn own<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
         state?.data_for_model(&self.column.model())
     }
 
-    /// What rides on a text or a call.
+    /// Returns the provider state that is attached to a text or a call.
     fn attached(&mut self, state: Option<&ProviderState>, text: &str) -> Value {
         let own = self.own(state);
         if state.is_some() && own.is_none() {
-            // Anthropic drops an empty text before it looks at what is attached.
+            // Anthropic's adapter omits an empty text without a check of its provider state, so
+            // there is no warning.
             let is_nothing = text.is_empty() && self.column == Column::Anthropic;
             if !is_nothing {
                 self.losses.push(WarningKind::PartDowngraded);
@@ -342,7 +348,7 @@ impl Reader {
     }
 }
 
-/// The fields of an object that are not among these.
+/// Returns an object without the fields `known`.
 pub(crate) fn rest(object: &Value, known: &[&str]) -> Value {
     let mut rest = object.clone();
     if let Some(fields) = rest.as_object_mut() {

@@ -1,4 +1,5 @@
-//! The tools and the choice among them, read back.
+//! Reads the tools and the tool choice from the body of a request, and compares them with the
+//! request.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::{
     wires::Sent,
 };
 
-/// A tool as a model sees it.
+/// A tool in the form in which the model gets it.
 #[derive(Debug, Clone, PartialEq)]
 struct Tool {
     name: String,
@@ -53,7 +54,7 @@ fn tools(column: Column, body: &Value) -> Vec<Tool> {
     list(declared).iter().map(tool).collect()
 }
 
-/// The choice that a body makes; what it does not say is up to the model.
+/// Returns the tool choice of a body. A body without a tool choice means `Auto`.
 fn choice(column: Column, body: &Value) -> ToolChoice {
     let choice = &body["tool_choice"];
     let names = |list: &[Value]| list.iter().map(|it| text(&it["name"])).collect();
@@ -101,7 +102,7 @@ fn choice(column: Column, body: &Value) -> ToolChoice {
                 _ => ToolChoice::Auto,
             }
         }
-        // One of the forms, by name.
+        // Ollama has no tool choice. Instead, the format of the answer names the allowed tools.
         Column::Ollama => match body.get("format") {
             None => ToolChoice::Auto,
             Some(format) => {
@@ -116,8 +117,8 @@ fn choice(column: Column, body: &Value) -> ToolChoice {
     }
 }
 
-/// The tools and the choice are those asked for. Where the choice is brought about by other means,
-/// the body has these.
+/// Checks that the body has the tools and the tool choice of the request. If the wire has no tool
+/// choice, checks that the body has the replacement for it.
 pub(crate) fn check(
     column: Column,
     request: &ChatRequest,
@@ -160,7 +161,7 @@ pub(crate) fn check(
         column,
         sent.body
     );
-    // One of all tools is any tool.
+    // A choice between all tools is equal to `Required`.
     let plain = |choice: ToolChoice| match choice {
         ToolChoice::Only(list) if list.len() > 1 && list.len() == request.tools.len() => {
             ToolChoice::Required
@@ -174,7 +175,8 @@ pub(crate) fn check(
         column,
         sent.body
     );
-    // As they stand, also in their order: models read schemas from the top.
+    // Native schemas are compared with the order of their fields, because models read schemas from
+    // the beginning.
     for tool in request
         .tools
         .iter()
@@ -186,8 +188,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Takes off the instructions that tell of the tools where a choice is brought about by the answer's
-/// form. They come after those of the conversation.
+/// Removes the instructions that describe the tools, on a wire on which the answer's format
+/// replaces the tool choice. They come after the instructions of the conversation.
 pub(crate) fn without_instructions(found: &mut Vec<Turn>, expected: &mut Vec<Turn>) {
     let begins = |turns: &[Turn]| match turns.first() {
         Some(turn) if turn.side == Side::Instructions => match turn.items.first() {

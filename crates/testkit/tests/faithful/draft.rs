@@ -1,4 +1,5 @@
-//! Conversations that are made up, so that each wire can be given its own kind of signatures.
+//! Generated conversations without provider state. Each column adds the state that its model could
+//! have created.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::Column;
 
 pub(crate) use any::any_draft;
 
-/// A conversation before the wire is known.
+/// A conversation that does not depend on a wire yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     instructions: Vec<String>,
@@ -23,10 +24,10 @@ pub(crate) struct Draft {
     choice: usize,
 }
 
-/// What begins with the person's words.
+/// A part of a conversation that begins with a message of the user.
 #[derive(Debug, Clone)]
 struct Round {
-    /// Instructions in the middle of the conversation.
+    /// Instructions before this round, in the middle of the conversation.
     late: Option<String>,
     said: Vec<Shown>,
     steps: Vec<Step>,
@@ -49,12 +50,12 @@ enum Shown {
     },
 }
 
-/// An answer that calls tools.
+/// A response with tool calls, and their results.
 #[derive(Debug, Clone)]
 struct Step {
     pieces: Vec<Piece>,
     calls: Vec<Call>,
-    /// Says something after the calls.
+    /// A text of the model after its calls.
     after: Option<String>,
 }
 
@@ -85,12 +86,12 @@ struct Call {
 enum Gave {
     Words(Vec<String>),
     Data(Value),
-    /// Data, and the same as text, as MCP servers give them.
+    /// Data, and the same data as text, as MCP servers return them.
     Both(Value),
     Failure(String),
 }
 
-/// Documents of text: as bytes, and what they say.
+/// Text documents: their bytes in base64, and their text.
 pub(crate) const WORDS: [(&str, &str); 2] =
     [("b25lLHR3bw==", "one,two"), ("R3LDvMOfZQ==", "Grüße")];
 pub(crate) const PNG: &str = "iVBORw0KGgo=";
@@ -103,7 +104,7 @@ const NAMES: [&str; 4] = [
     "read_the_current_weather_of_a_city_by_its_name_from_the_atlas_01",
 ];
 
-/// Ids as every wire mints them, and as none does.
+/// Call ids in the formats of the wires, and ids that no wire allows.
 const IDS: [&str; 7] = [
     "toolu_01A09q90qw90lq917835lq9",
     "call_8sLx",
@@ -114,8 +115,7 @@ const IDS: [&str; 7] = [
     "ü",
 ];
 
-/// Tools whose schemas every wire takes as they are. What becomes of others is the schema compiler's
-/// own matter.
+/// Returns a tool whose schema no wire changes. Other tests cover schemas that are changed.
 fn tool(number: usize) -> ToolDefinition {
     let (description, schema) = match number {
         0 => (
@@ -158,15 +158,15 @@ fn tool(number: usize) -> ToolDefinition {
     ToolDefinition::new(NAMES[number], description, schema)
 }
 
-/// Makes parts of one column's conversation.
+/// Creates the parts of a conversation for one column.
 struct Maker {
     column: Column,
-    /// Of what is numbered so far.
+    /// Number of parts with a number so far.
     count: usize,
 }
 
 impl Draft {
-    /// The conversation, with the signatures of the model that is asked.
+    /// Creates the conversation for a column, with provider state of the column's model.
     pub(crate) fn for_column(&self, column: Column) -> ChatRequest {
         let mut maker = Maker { column, count: 0 };
         let mut messages: Vec<Message> = self.instructions.iter().map(Message::system).collect();
@@ -177,7 +177,7 @@ impl Draft {
             }
             let mut shown: Vec<Part> = round.said.iter().map(Shown::part).collect();
             if number == 0 || (is_last && round.steps.is_empty()) {
-                // There is something to answer.
+                // The last message of the user must contain a text that the model can answer.
                 shown.push(Part::text("Well?"));
             }
             messages.push(Message::new(Role::User, shown));
@@ -236,7 +236,7 @@ impl Maker {
         let mut results = Vec::new();
         for call in &step.calls {
             self.count += 1;
-            // Unique in a conversation.
+            // The number makes the id unique in the conversation.
             let id = format!("{}{}", call.id, self.count);
             results.push(call.gave.result(&id, call.name));
             parts.push(Part::ToolUse(ToolUse {
@@ -281,7 +281,7 @@ impl Maker {
         }
     }
 
-    /// What the column's model attaches to a thought.
+    /// Returns the provider state that the column's model attaches to reasoning.
     fn of_reasoning(&self, text: &str) -> Option<Value> {
         let number = self.count;
         Some(match self.column {
@@ -300,7 +300,7 @@ impl Maker {
         })
     }
 
-    /// What it attaches to a text.
+    /// Returns the provider state that the column's model attaches to a text.
     fn of_text(&self) -> Option<Value> {
         let number = self.count;
         match self.column {
@@ -317,7 +317,7 @@ impl Maker {
         }
     }
 
-    /// What it attaches to a call.
+    /// Returns the provider state that the column's model attaches to a call.
     fn of_call(&self) -> Option<Value> {
         let number = self.count;
         match self.column {

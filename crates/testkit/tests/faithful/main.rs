@@ -1,9 +1,9 @@
-//! What goes out on a wire says what the conversation said.
+//! Checks that the body of a request contains the whole conversation.
 //!
-//! Conversations are made up ([`draft`]), mapped by each adapter, and read back out of the request's
-//! body by readers that know the wire and nothing of the adapter ([`read`]). What is read has to be
-//! the conversation itself, but for what the wire has no place for ([`canonical`]); and of each such
-//! thing the request's warnings tell. Without a warning, nothing is missing.
+//! Conversations are generated ([`draft`]) and mapped by each adapter. Then they are read from the
+//! body of the request by readers that know only the wire, not the adapter ([`read`]). The result
+//! must equal the conversation in its best form on the wire ([`canonical`]), and the request must
+//! have a warning about each loss. Without a warning, nothing is missing.
 #![allow(
     clippy::panic,
     clippy::unwrap_used,
@@ -33,12 +33,12 @@ use crate::{
     wires::{Sent, Target, WIRES, Wire},
 };
 
-/// Whom a conversation is sent to.
+/// The receiver of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Anthropic,
     Chat,
-    /// A server that speaks Chat Completions and takes its reasoning back.
+    /// A compatible server of Chat Completions that accepts its own reasoning in a request.
     Compatible,
     Responses,
     Gemini,
@@ -83,7 +83,7 @@ impl Column {
         self.target().send(request)
     }
 
-    /// The list of a body that the conversation is in.
+    /// Returns the list in a body that contains the conversation.
     fn messages(self, body: &Value) -> &[Value] {
         let name = match self {
             Self::Responses => "input",
@@ -99,7 +99,7 @@ fn kinds(warnings: impl IntoIterator<Item = WarningKind>) -> BTreeSet<String> {
     warnings.into_iter().map(name).collect()
 }
 
-/// The law of this file.
+/// Checks that the body contains the conversation, and that warnings report each loss.
 fn check(column: Column, request: &ChatRequest) -> Result<(), TestCaseError> {
     let sent = column.send(request);
     let sent = sent.map_err(|error| TestCaseError::fail(format!("{column:?}: {error}")))?;
@@ -122,7 +122,8 @@ fn check(column: Column, request: &ChatRequest) -> Result<(), TestCaseError> {
     choice::check(column, request, &sent)
 }
 
-/// An id that every wire takes goes out as it is, whoever minted it.
+/// Checks that an id that every wire allows is sent unchanged, independent of the model that
+/// created it.
 fn check_ids(column: Column, request: &ChatRequest, sent: &Sent) -> Result<(), TestCaseError> {
     let has_ids = !matches!(column, Column::Gemini | Column::Ollama);
     let calls = request.messages.iter().flat_map(|it| it.tool_uses());
@@ -135,15 +136,15 @@ fn check_ids(column: Column, request: &ChatRequest, sent: &Sent) -> Result<(), T
     Ok(())
 }
 
-/// The same request makes the same bytes, and a longer conversation begins as the shorter one did:
-/// prompt caches need both.
+/// Checks that equal requests have equal bytes, and that a longer conversation begins with the
+/// bytes of the shorter one. Prompt caches need both.
 fn check_beginning(column: Column, request: &ChatRequest) -> Result<(), TestCaseError> {
     let sent = column.send(request).unwrap();
     let again = column.send(&request.clone()).unwrap();
     prop_assert_eq!(&sent.bytes, &again.bytes);
     let whole = column.messages(&sent.body);
     for end in 1..request.messages.len() {
-        // Where the model was asked before: it answered then.
+        // The model answered at this position, so there was a request that ended before it.
         let is_asked = request.messages[end].role == Role::Assistant
             && !canonical::is_empty(column, &request.messages[end])
             && matches!(request.messages[end - 1].role, Role::User | Role::Tool)
@@ -198,7 +199,8 @@ fn every_wire_is_a_column() {
     }
 }
 
-/// The laws above would hold of conversations in which nothing happens, too.
+/// Checks that the generated conversations contain every kind of part. Otherwise, the checks above
+/// would prove nothing.
 #[test]
 fn the_drafts_have_everything_in_them() {
     use proptest::{strategy::ValueTree as _, test_runner::TestRunner};

@@ -1,4 +1,4 @@
-//! Results of every kind of content: what is in them is in the body, or a warning tells that it is not.
+//! Checks that a request contains every kind of result content, or has a warning about it.
 
 use switchboard_domain::{
     ChatRequest, Media, Message, Part, Role, ToolContent, ToolInput, ToolResult, ToolUse,
@@ -7,9 +7,9 @@ use switchboard_domain::{
 
 use crate::{COLUMNS, Column, draft};
 
-/// No other bytes of a request look like these.
+/// Bytes in base64 that occur nowhere else in a request.
 const BYTES: &str = "c3dpdGNoYm9hcmQh";
-/// What they say, for wires that take a drawing in XML as its text.
+/// The bytes as text, for wires that send an SVG image as text.
 const SAID: &str = "switchboard!";
 
 fn blob(media_type: Option<&str>, data: &str) -> ToolContent {
@@ -21,7 +21,8 @@ fn blob(media_type: Option<&str>, data: &str) -> ToolContent {
     }
 }
 
-/// Pieces of results, with what of them a body must hold if nothing is told.
+/// Returns contents of results, each with the text that the body must contain if there is no
+/// warning.
 fn pieces() -> Vec<(ToolContent, String)> {
     let bytes = |content| (content, BYTES.to_owned());
     let mut pieces = vec![
@@ -45,7 +46,7 @@ fn pieces() -> Vec<(ToolContent, String)> {
     ] {
         pieces.push(bytes(blob(Some(media_type), BYTES)));
     }
-    // A text may go as its words, too.
+    // A text document may be sent as text instead of bytes.
     let (encoded, words) = draft::WORDS[0];
     pieces.push((blob(Some("text/plain"), encoded), words.to_owned()));
     let link = ToolContent::ResourceLink {
@@ -68,7 +69,7 @@ fn pieces() -> Vec<(ToolContent, String)> {
     pieces
 }
 
-/// A conversation with a result of one piece.
+/// Returns a conversation with a call whose result has one content.
 fn conversation(content: ToolContent, is_error: bool) -> ChatRequest {
     let call = ToolUse::new("call_1", "look", ToolInput::parse_input("{}"));
     let result = ToolResult {
@@ -113,7 +114,7 @@ fn nothing_of_a_result_is_missing_without_a_warning() {
             }
         }
     }
-    // Each wire lacks something, and the law would hold of one that sends nothing at all.
+    // Every wire has some losses, but a wire that loses everything would fail here.
     assert!((20..150).contains(&told), "{told}");
 }
 

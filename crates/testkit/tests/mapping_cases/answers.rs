@@ -1,4 +1,4 @@
-//! Answers in the words of each wire, and how they are read.
+//! Answers in the format of each wire, and functions that read them.
 
 use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, ChatResponse, ResponseAccumulator};
@@ -6,26 +6,27 @@ use switchboard_testkit::replay::{Arrival, Cutting, Delivery, Replayed, play};
 
 use crate::wires::{Target, Wire};
 
-/// What a model says.
+/// A part of a model's answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Said<'a> {
     Text(&'a str),
-    /// An id, a tool, and the arguments as they are written.
+    /// A call: id, tool, and the arguments as the model writes them.
     Call(&'a str, &'a str, &'a str),
 }
 
-/// How its answer ends.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// In the wire's own way for what was said.
+    /// The answer ends with the finish reason for its parts.
     Complete,
-    /// At the output limit. Where arguments arrive in pieces, the last call stays open.
+    /// The answer ends at the output limit. If arguments arrive in pieces, the last call is
+    /// incomplete.
     Limit,
-    /// Without the event that closes it.
+    /// The final event is missing.
     Missing,
 }
 
-/// Events under their names, as Anthropic and the Responses API send them.
+/// Formats events with their names, as Anthropic and the Responses API send them.
 pub(crate) fn named(events: &[Value]) -> String {
     let line = |event: &Value| {
         let name = event["type"].as_str().unwrap_or_default();
@@ -34,20 +35,20 @@ pub(crate) fn named(events: &[Value]) -> String {
     events.iter().map(line).collect()
 }
 
-/// Frames of data alone.
+/// Formats events without names.
 pub(crate) fn data(frames: &[Value]) -> String {
     let line = |frame: &Value| format!("data: {frame}\n\n");
     frames.iter().map(line).collect()
 }
 
-/// A frame in each line.
+/// Formats one JSON object per line.
 pub(crate) fn lines(frames: &[Value]) -> String {
     let line = |frame: &Value| format!("{frame}\n");
     frames.iter().map(line).collect()
 }
 
 impl Wire {
-    /// A streamed answer without usage.
+    /// Returns a streamed answer without usage.
     pub(crate) fn answer(self, said: &[Said<'_>], end: End) -> String {
         match self {
             Self::Anthropic => anthropic(said, end),
@@ -58,7 +59,7 @@ impl Wire {
         }
     }
 
-    /// A frame that tells of an error in the middle of an answer.
+    /// Returns a frame with an error within an answer.
     pub(crate) fn error(self) -> String {
         let message = "It broke.";
         match self {
@@ -79,7 +80,7 @@ impl Wire {
         self.target().read(request, text)
     }
 
-    /// Reads an answer that is whole and no error.
+    /// Reads a complete answer. Panics if the answer has an error.
     pub(crate) fn read_whole(self, request: &ChatRequest, text: &str) -> ChatResponse {
         let replayed = self.read(request, text);
         assert_eq!(replayed.failure, None, "{self:?}: {text}");
@@ -98,14 +99,15 @@ impl Target {
         let whole = read(Cutting::Whole, Arrival::AtOnce);
         let wire = self.wire;
         let by_bytes = read(Cutting::Bytes, Arrival::Later);
-        // Text that arrives in one piece is one event.
+        // The events may differ, because text that arrives in one piece is one event. The responses
+        // are equal.
         assert_eq!(by_bytes.response, whole.response, "{wire:?}: {text}");
         assert_eq!(by_bytes.failure, whole.failure, "{wire:?}: {text}");
         by_bytes
     }
 }
 
-/// A whole body, read and put together as a stream is.
+/// Assembles the events of a whole body to a response.
 pub(crate) fn assembled(events: &[switchboard_domain::ModelEvent]) -> ChatResponse {
     let mut answer = ResponseAccumulator::default();
     for event in events {
@@ -150,7 +152,7 @@ fn anthropic(said: &[Said<'_>], end: End) -> String {
     named(&events)
 }
 
-/// A chunk of Chat Completions.
+/// Returns a chunk of Chat Completions.
 pub(crate) fn chunk(delta: &Value, finish: Option<&str>) -> Value {
     json!({"id": "chatcmpl-1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 }
@@ -237,7 +239,7 @@ fn openai_responses(said: &[Said<'_>], end: End) -> String {
     named(&events)
 }
 
-/// A chunk of Gemini.
+/// Returns a chunk of Gemini.
 pub(crate) fn candidate(parts: &Value, finish: Option<&str>) -> Value {
     let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     if let Some(finish) = finish {
@@ -246,7 +248,7 @@ pub(crate) fn candidate(parts: &Value, finish: Option<&str>) -> Value {
     json!({"candidates": [candidate], "responseId": "resp-1"})
 }
 
-/// Arguments where the wire has a value; what is no JSON stays text.
+/// Returns the arguments as a JSON value, or as a string if they are not valid JSON.
 fn value(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| json!(arguments))
 }
@@ -271,7 +273,7 @@ fn gemini(said: &[Said<'_>], end: End) -> String {
     data(&chunks)
 }
 
-/// A line of Ollama.
+/// Returns a line of Ollama.
 pub(crate) fn line(message: &Value, done_reason: Option<&str>) -> Value {
     let mut line = json!({"model": "m", "message": message, "done": done_reason.is_some()});
     line["message"]["role"] = json!("assistant");

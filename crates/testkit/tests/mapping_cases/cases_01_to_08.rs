@@ -1,4 +1,4 @@
-//! Calls, signatures, ids and results of Gemini, and how streams are framed.
+//! Calls, signatures, ids and results of Gemini, and frames of streams.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -16,12 +16,12 @@ fn call(id: &str, city: &str) -> Value {
     json!({"id": id, "function": {"name": "get_weather", "arguments": {"city": city}}})
 }
 
-/// A call as Gemini writes it.
+/// Returns a call in Gemini's format.
 fn function_call(city: &str) -> Value {
     json!({"functionCall": {"name": "get_weather", "args": {"city": city}}})
 }
 
-/// A whole body of Gemini.
+/// Reads a whole body of Gemini.
 fn gemini_body(body: &Value) -> ChatResponse {
     let target = Wire::Gemini.target();
     assembled(&target.decode_whole(&body.to_string()).unwrap())
@@ -64,7 +64,7 @@ fn case_02_several_calls_in_one_chunk_are_all_kept() {
         chunk(&json!({"tool_calls": chat}), None),
         chunk(&json!({}), Some("tool_calls")),
     ]);
-    // The last event alone has the calls.
+    // The calls are only in the last event.
     let items = cities.map(|city| {
         json!({"type": "function_call", "id": format!("fc_{city}"), "status": "completed",
                "call_id": format!("call_{city}"), "name": "get_weather",
@@ -92,7 +92,7 @@ fn case_03_parallel_calls_of_which_the_first_is_signed_are_replayed_exactly() {
     parts[0]["thoughtSignature"] = json!("CpQBAdHtim");
     for frames in [
         vec![candidate(&json!(parts), Some("STOP"))],
-        // One part in each chunk.
+        // Each chunk has one part.
         vec![
             candidate(&json!([parts[0]]), None),
             candidate(&json!([parts[1]]), Some("STOP")),
@@ -140,7 +140,8 @@ fn case_05_missing_ids_become_unique_local_ones_that_are_not_sent() {
         line(&json!({"content": ""}), Some("stop")),
     ]);
     for (wire, text) in [(Wire::Gemini, gemini), (Wire::Ollama, ollama)] {
-        // The same twice: the second answer must not take the ids of the first.
+        // The model sends the same answer twice. The ids of the second answer must differ from
+        // those of the first.
         let first = wire.read_whole(&question(), &text);
         let after = go_on(&question(), &first);
         let second = wire.read_whole(&after, &text);
@@ -150,7 +151,7 @@ fn case_05_missing_ids_become_unique_local_ones_that_are_not_sent() {
             .map(|call| call.id.as_str())
             .collect();
         let mut request = go_on(&after, &second);
-        // Results pair by order on the wire, whatever their order here.
+        // On these wires, results belong to calls in order, so the mapping must sort the results.
         let last = request.messages.pop().unwrap();
         let mut results: Vec<ToolResult> = last.tool_results().cloned().collect();
         results[1].content = vec![switchboard_domain::ToolContent::text("for Bremen")].into();

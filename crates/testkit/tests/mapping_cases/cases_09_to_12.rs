@@ -1,4 +1,4 @@
-//! Interleaved and empty pieces, and thinking.
+//! Interleaved pieces, empty pieces, and reasoning.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -13,7 +13,7 @@ use crate::{
     wires::{WIRES, Wire},
 };
 
-/// Two calls of Anthropic whose pieces come in turn.
+/// Returns two calls of Anthropic with interleaved pieces.
 fn interleaved_blocks() -> String {
     let start = |index: u32, id: &str| {
         let block = json!({"type": "tool_use", "id": id, "name": "get_weather", "input": {}});
@@ -39,7 +39,7 @@ fn interleaved_blocks() -> String {
     ])
 }
 
-/// The same of the Responses API, by `output_index`.
+/// Returns two calls of the Responses API with interleaved pieces, distinguished by `output_index`.
 fn interleaved_items() -> String {
     let item = |index: u32, arguments: &str| {
         json!({"type": "function_call", "id": format!("fc_{index}"), "name": "get_weather",
@@ -82,7 +82,8 @@ fn interleaved_items() -> String {
     ])
 }
 
-/// The same of Chat Completions, by the call's index.
+/// Returns two calls of Chat Completions with interleaved pieces, distinguished by the index of the
+/// call.
 fn interleaved_deltas() -> String {
     let begin = |index: u32| {
         let function = json!({"name": "get_weather", "arguments": ""});
@@ -124,7 +125,8 @@ fn case_09_pieces_belong_to_the_index_of_their_event() {
 
 #[test]
 fn case_10_a_call_without_arguments_has_an_empty_object() {
-    // Anthropic begins every call with `input: {}`, and sends no more of it then.
+    // Anthropic begins every call with `input: {}`, and sends no input for a call without
+    // arguments.
     let silent = named(&[
         json!({"type": "message_start", "message": {"id": "msg_1", "content": []}}),
         json!({"type": "content_block_start", "index": 0, "content_block": {
@@ -176,7 +178,7 @@ fn case_11_empty_thinking_is_kept_if_it_is_signed_and_empty_text_never() {
         json!([kept, call])
     );
 
-    // In a history from elsewhere they are left out, too.
+    // Empty parts of a history from another provider are omitted too.
     for wire in WIRES {
         let unsigned = Part::Reasoning(Reasoning {
             text: String::new(),
@@ -193,7 +195,7 @@ fn case_11_empty_thinking_is_kept_if_it_is_signed_and_empty_text_never() {
         assert!(!body.contains(r#""text":"""#), "{wire:?}: {body}");
     }
 
-    // Gemini: the same of its thoughts.
+    // On Gemini, an empty thought without a signature is omitted too.
     let thought = json!({"text": "", "thought": true, "thoughtSignature": "CpQBAdHtim"});
     let empty = json!({"text": "", "thought": true});
     for (part, expected) in [(thought, 2), (empty, 1)] {
@@ -206,7 +208,7 @@ fn case_11_empty_thinking_is_kept_if_it_is_signed_and_empty_text_never() {
     }
 }
 
-/// A conversation with a thought that the wire's model minted.
+/// Returns a conversation with reasoning that the wire's model created.
 fn with_a_thought(wire: Wire) -> ChatRequest {
     let state = match wire {
         Wire::Anthropic => json!({"signature": "SIGNED"}),
@@ -268,7 +270,7 @@ async fn case_12_thinking_bound_to_another_conversation_is_left_out_and_asked_ag
         );
         assert_eq!(fake.requests().len(), 4, "{wire:?}");
         if wire == Wire::Responses {
-            // No reasoning has to be omitted.
+            // The question has no reasoning that could be omitted, so the request is not repeated.
             fake.answer(refused());
             model.complete(&question()).await.unwrap_err();
             assert_eq!((fake.requests().len(), fake.unused()), (5, 0));

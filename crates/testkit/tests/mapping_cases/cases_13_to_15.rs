@@ -1,4 +1,4 @@
-//! Choices that a model refuses, usage in two reports, and ends that are none.
+//! Tool choices that a model refuses, usage in two reports, and answers without an end.
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
     wires::{Target, WIRES, Wire},
 };
 
-/// Whether a body forces a call.
+/// Returns whether a body forces a call.
 fn is_forced(wire: Wire, body: &Value) -> bool {
     match wire {
         Wire::Anthropic => matches!(body["tool_choice"]["type"].as_str(), Some("any" | "tool")),
@@ -64,7 +64,7 @@ fn case_13_a_forced_tool_that_the_model_refuses_is_relaxed_and_told() {
                 [WarningKind::ToolChoiceRelaxed],
                 "{wire:?} {choice:?}"
             );
-            // The first events of the answer report both.
+            // The first event of the answer has the outcome and the warnings.
             let target = Target {
                 capabilities: unable.clone(),
                 ..wire.target()
@@ -156,7 +156,7 @@ fn case_15_an_end_without_its_event_is_interrupted_and_no_stop() {
     }
 }
 
-/// The text of an answer and the error that it ends with.
+/// Returns the text of an answer and its final error.
 async fn until_it_breaks(model: &dyn ChatModel) -> (String, ModelError) {
     let mut stream = model.stream(&question()).await.unwrap();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Names, reasons for an end, refusals and usage.
+//! Names of tools, finish reasons, refusals and usage.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
     wires::{WIRES, Wire},
 };
 
-/// The names of the tools that a body declares.
+/// Returns the names of the tools that a body declares.
 fn declared(wire: Wire, body: &Value) -> Vec<String> {
     let tools = match wire {
         Wire::Gemini => &body["tools"][0]["functionDeclarations"],
@@ -59,7 +59,7 @@ fn case_16_names_that_a_wire_cannot_say_become_aliases_that_lead_back() {
             Wire::Anthropic => NameRule::ANTHROPIC,
             Wire::Chat | Wire::Responses => NameRule::OPENAI,
             Wire::Gemini => NameRule::GEMINI,
-            // The server takes any.
+            // Ollama accepts any name.
             Wire::Ollama => continue,
         };
         for (name, alias) in names.iter().zip(&aliases) {
@@ -68,7 +68,7 @@ fn case_16_names_that_a_wire_cannot_say_become_aliases_that_lead_back() {
             let answer = wire.read_whole(&request, &wire.answer(&said, End::Complete));
             assert_eq!(calls(&answer)[0].name, *name, "{wire:?}");
 
-            // The choice, too, speaks of the alias.
+            // The tool choice uses the alias too.
             let chosen = request
                 .clone()
                 .with_tool_choice(ToolChoice::Only(vec![(*name).to_owned()]));
@@ -82,7 +82,7 @@ fn case_16_names_that_a_wire_cannot_say_become_aliases_that_lead_back() {
                 "{wire:?}: {choice}"
             );
         }
-        // The history has the same name as the declaration.
+        // The history uses the alias too.
         let history = match wire {
             Wire::Anthropic | Wire::Chat => &sent.body["messages"][1],
             Wire::Responses => &sent.body["input"][1],
@@ -93,7 +93,7 @@ fn case_16_names_that_a_wire_cannot_say_become_aliases_that_lead_back() {
     }
 }
 
-/// A whole body of Chat Completions.
+/// Reads a whole body of Chat Completions.
 fn chat_body(message: &Value, finish: &str) -> ChatResponse {
     let choice = json!({"index": 0, "message": message, "finish_reason": finish});
     let body = json!({"id": "chatcmpl-1", "choices": [choice]}).to_string();
@@ -121,10 +121,12 @@ fn case_17_a_named_choice_that_ends_with_stop_is_tool_use() {
 #[test]
 fn case_17_the_output_limit_beats_calls_and_what_it_cut_off_is_malformed() {
     for wire in WIRES {
-        // What is whole stays whole; the wires that have arguments as values know no halves.
+        // A complete call stays valid. On wires with arguments as JSON values, a call is never
+        // incomplete.
         let first = Said::Call("call_1", "get_weather", r#"{"city":"Kiel"}"#);
         let in_pieces = !matches!(wire, Wire::Gemini | Wire::Ollama);
-        // The second reads like JSON, and yet it was cut off.
+        // The arguments of the second call may be valid JSON, but they were cut off, so they are
+        // malformed.
         for cut in [r#"{"city":"Bre"#, r#"{"city":"Bremen"}"#, "{}", ""] {
             let mut said = vec![first];
             if in_pieces {
@@ -190,7 +192,7 @@ fn case_19_one_index_with_several_ids_is_several_calls_and_a_name_is_said_once()
     assert!(!found[2].id.is_empty() && !["x1", "x2"].contains(&found[2].id.as_str()));
     assert_eq!(found[0].input, kiel());
 
-    // The id and the name again with every piece.
+    // The id and the name are repeated in every piece.
     let text = data(&[
         delta(json!("x1"), "get_weather", r#"{"city":"#),
         delta(json!("x1"), "get_weather", r#""Kiel""#),
@@ -205,7 +207,7 @@ fn case_19_one_index_with_several_ids_is_several_calls_and_a_name_is_said_once()
         ("get_weather", &kiel())
     );
 
-    // Ollama: entries of one list are calls of their own, whatever index they say.
+    // On Ollama, each entry of a list is a separate call, even if the entries have the same index.
     let entry = |city: &str| {
         let function = json!({"index": 0, "name": "get_weather", "arguments": {"city": city}});
         json!({"id": "", "function": function})
@@ -260,7 +262,8 @@ fn case_20_a_refusal_is_one_and_its_text_is_kept() {
         assert_eq!(answer.finish, FinishReason::Refusal);
         assert!(answer.message.text().starts_with(words), "{answer:?}");
     }
-    // Gemini's model does not refuse in words of the wire: a filter does, which is told apart.
+    // Gemini's models have no refusal on the wire. A content filter is reported as `ContentFilter`,
+    // not as `Refusal`.
     let blocked = data(&[json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}})]);
     let withheld = data(&[candidate(&json!([{"text": "It"}]), Some("SAFETY"))]);
     for text in [blocked, withheld] {

@@ -1,4 +1,4 @@
-//! Reasoning that goes back, results, and arguments in odd forms and places.
+//! Reasoning in requests, results, and arguments in unusual forms and places.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -72,7 +72,7 @@ fn case_22_reasoning_of_the_responses_api_goes_back_exactly_and_to_nobody_else()
     }
 }
 
-/// A call that is answered with this result, and what the person says then.
+/// Returns a conversation with a call, this result, and a message of the user.
 fn answered(result: ToolResult) -> ChatRequest {
     let mut request = question();
     let call = ToolUse::new("call_1", "get_weather", kiel());
@@ -82,7 +82,7 @@ fn answered(result: ToolResult) -> ChatRequest {
     request
 }
 
-/// Where a body has the first result.
+/// Returns the first result in a body.
 fn result_in(wire: Wire, body: &Value) -> Value {
     match wire {
         Wire::Anthropic => body["messages"][2]["content"][0].clone(),
@@ -114,7 +114,7 @@ fn case_23_a_failure_is_told_where_the_wire_has_no_mark_for_it() {
             Wire::Gemini => assert_eq!(failed, json!({"error": words})),
             _ => assert_eq!(failed, json!(format!("Error: {words}")), "{wire:?}"),
         }
-        // A failure without a word is one as well.
+        // An error without a text is still an error.
         let silent = ToolResult {
             content: Vec::new().into(),
             ..ToolResult::from_error_message("call_1", "get_weather", "")
@@ -127,7 +127,7 @@ fn case_23_a_failure_is_told_where_the_wire_has_no_mark_for_it() {
     }
 }
 
-/// What stands in a body after the calls: `result <id or place>` or `text <text>`.
+/// Returns the items in a body after the calls: `result <id or content>` or `text <text>`.
 fn after_the_calls(wire: Wire, body: &Value) -> Vec<String> {
     let result = |id: &Value| format!("result {}", id.as_str().unwrap_or_default());
     let text = |text: &Value| format!("text {}", text.as_str().unwrap_or_default());
@@ -155,7 +155,7 @@ fn after_the_calls(wire: Wire, body: &Value) -> Vec<String> {
                 _ => text(&item["content"]),
             })
             .collect(),
-        // These two pair by order: the result's own text tells which it is.
+        // On these two wires, results have no ids, so the content identifies the result.
         Wire::Gemini => list("contents", 2)
             .iter()
             .flat_map(|content| content["parts"].as_array().unwrap().clone())
@@ -234,7 +234,7 @@ fn case_25_reasoning_content_of_deepseek_goes_back() {
     assert_eq!(message["tool_calls"][0]["id"], "call_1");
     assert_eq!(warnings, []);
 
-    // A server that takes none back gets none, and that is told.
+    // A server that accepts no reasoning gets none, and there is a warning.
     let (message, warnings) = mapped_for(&Target::compatible(model, Profile::openai()));
     assert!(message.get("reasoning_content").is_none(), "{message}");
     assert_eq!(warnings[0].kind, WarningKind::PartDropped);
@@ -258,7 +258,7 @@ fn case_26_null_and_empty_arguments_are_the_empty_object() {
                 "{wire:?} {arguments:?}"
             );
 
-            // And so they go back, as what the wire has for an object.
+            // The call is sent back as a JSON object in the format of the wire.
             let sent = wire.send(&go_on(&question(), &answer)).unwrap();
             let call = match wire {
                 Wire::Anthropic => sent.body["messages"][1]["content"][0]["input"].clone(),
@@ -285,7 +285,7 @@ fn case_27_a_call_in_the_chunk_that_ends_the_answer_is_kept() {
         &json!({"tool_calls": [chat(r#"{"city":"Kiel"}"#)]}),
         Some("tool_calls"),
     )]);
-    // Only its rest.
+    // The second piece has only the rest of the arguments.
     let rest = json!({"index": 0, "function": {"arguments": r#""Kiel"}"#}});
     let in_two = data(&[
         chunk(&json!({"tool_calls": [chat(r#"{"city":"#)]}), None),

@@ -1,6 +1,6 @@
-//! The mapping cases that other libraries got wrong, each on every wire that it concerns.
+//! Mapping cases in which other libraries had faults, each on every wire that it concerns.
 //!
-//! The numbers are those of the project's list of them; a test sees to it that none is missing.
+//! The numbers are those of the project's list of cases. A test checks that none is missing.
 #![allow(
     clippy::panic,
     clippy::unwrap_used,
@@ -23,18 +23,18 @@ use switchboard_domain::{
 };
 use switchboard_testkit::fixtures;
 
-/// A question that may be answered with two tools.
+/// Returns a question with two tools.
 fn question() -> ChatRequest {
     ChatRequest::new([Message::user("How is the weather in Kiel?")])
         .with_tools([fixtures::weather(), fixtures::list_cities()])
 }
 
-/// The tool uses of an answer.
+/// Returns the tool uses of an answer.
 fn calls(answer: &ChatResponse) -> Vec<&ToolUse> {
     answer.message.tool_uses().collect()
 }
 
-/// The conversation after an answer and the results of its calls.
+/// Returns the conversation with an answer and the results of its calls.
 fn go_on(request: &ChatRequest, answer: &ChatResponse) -> ChatRequest {
     let calls = answer.message.tool_uses();
     let results = calls.map(|call| ToolResult::text(&call.id, &call.name, "12 °C"));

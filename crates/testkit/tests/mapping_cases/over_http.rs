@@ -1,4 +1,4 @@
-//! Whole adapters that ask a server on loopback.
+//! Complete adapters with a fake server on loopback.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use switchboard_testkit::fake::{Answer, FakeModel};
 
 use crate::wires::{Connection, Wire};
 
-/// Tries again at once where it tries again.
+/// Returns transport settings with short delays between attempts.
 fn transport() -> TransportConfig {
     TransportConfig {
         retry: RetryPolicy {
@@ -20,12 +20,12 @@ fn transport() -> TransportConfig {
 }
 
 impl Wire {
-    /// [Its model](Wire::model), asked at that server.
+    /// Creates the adapter of [its model](Wire::model) for the fake server.
     pub(crate) fn adapter(self, fake: &FakeModel) -> Box<dyn ChatModel> {
         Connection::new(self, &fake.base_url(), transport()).chat_model()
     }
 
-    /// Status 200 and the beginning of a streamed body.
+    /// Returns an answer with status 200 and the beginning of a streamed body.
     pub(crate) fn begun(self, body: String) -> Answer {
         let media_type = match self {
             Self::Ollama => "application/x-ndjson",

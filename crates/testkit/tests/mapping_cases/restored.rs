@@ -1,4 +1,5 @@
-//! Schemas that strict mode sends in another shape: inputs and answers return to the original shape.
+//! Schemas that strict mode changes: tool inputs and answers are converted back to the original
+//! schema.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -24,7 +25,7 @@ fn place() -> Value {
     json!({"type": "object", "properties": {"city": text(), "zip": text()}, "required": ["city"]})
 }
 
-/// An answer, or its beginning and an error.
+/// Returns the answer with each kind of end, and whether it is complete.
 fn answers(wire: Wire, said: &[Said<'_>]) -> [(String, bool); 4] {
     let broken = wire.answer(said, End::Missing) + &wire.error();
     [

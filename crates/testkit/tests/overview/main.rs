@@ -1,5 +1,5 @@
-//! The table in `docs/providers.md`: what becomes of a request on each wire, read off the mappings
-//! themselves.
+//! The table in `docs/providers.md`: the treatment of each part of a request on each wire, read
+//! from the mappings.
 #![allow(
     clippy::unwrap_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -16,11 +16,11 @@ use switchboard_testkit::fixtures;
 
 use crate::wires::{Sent, Target, WIRES, Wire};
 
-/// How the cells of a row are found.
+/// The source of a row's cells.
 enum Row {
-    /// What becomes of this fixture.
+    /// The request of this fixture.
     Fixture(&'static str),
-    /// In a way of its own.
+    /// A function that returns the cell of a wire.
     Special(fn(Wire) -> String),
 }
 

@@ -1,4 +1,4 @@
-//! Rows that no single request can tell.
+//! Rows whose cells need more than one request.
 
 use serde_json::json;
 use switchboard_domain::{
@@ -18,7 +18,7 @@ fn question() -> ChatRequest {
         .with_tools([fixtures::weather(), fixtures::list_cities()])
 }
 
-/// A stored answer of the wire.
+/// Reads a stored answer of the wire.
 fn stored(wire: Wire, stem: &str) -> Replayed {
     let extension = if wire == Wire::Ollama {
         "ndjson"
@@ -34,7 +34,7 @@ fn stored(wire: Wire, stem: &str) -> Replayed {
     play(&bytes, delivery, |body| wire.decode(&question(), body)).unwrap()
 }
 
-/// Whether arguments arrive in pieces, or each call as a whole, while the answer goes on.
+/// Returns whether arguments arrive in pieces, or each call arrives as a whole.
 pub(crate) fn streamed_calls(wire: Wire) -> String {
     let events = stored(wire, "two-calls").events;
     let pieces = |part: u32| {
@@ -50,7 +50,7 @@ pub(crate) fn streamed_calls(wire: Wire) -> String {
     said.to_owned()
 }
 
-/// Whether an answer's reasoning is in the next request.
+/// Returns whether the next request contains the reasoning of an answer.
 pub(crate) fn reasoning_replay(wire: Wire) -> String {
     let stem = match wire {
         Wire::Anthropic | Wire::Ollama => "thinking-then-call",
@@ -82,7 +82,8 @@ pub(crate) fn reasoning_replay(wire: Wire) -> String {
     said.to_owned()
 }
 
-/// Whether the rules of a tool's schema are sent as such. Those that are not stand in a description.
+/// Returns whether the constraints of a tool's schema are sent. Constraints that the wire does not
+/// support are part of a description.
 pub(crate) fn schemas(wire: Wire) -> String {
     let rules = json!({
         "type": "object",
@@ -107,8 +108,8 @@ pub(crate) fn schemas(wire: Wire) -> String {
     said.to_owned()
 }
 
-/// Whether what is to be kept can be marked. Where it cannot, the provider keeps what it saw before,
-/// which takes that a conversation's next request begins as the last one did.
+/// Returns how prompt caching works. On some wires, a request marks the positions to cache. On the
+/// others, the provider caches automatically, which needs equal beginnings of consecutive requests.
 pub(crate) fn caching(wire: Wire) -> String {
     if wire == Wire::Anthropic {
         let mut target = target(wire);
@@ -134,13 +135,13 @@ pub(crate) fn caching(wire: Wire) -> String {
     "automatic".to_owned()
 }
 
-/// Whether a tool of the provider's own can be declared.
+/// Returns whether a built-in tool of the provider can be declared.
 pub(crate) fn built_in_tools(wire: Wire) -> String {
     let plain = ChatRequest::new([Message::user("How is the weather in Kiel?")]);
     searching(wire, &plain)
 }
 
-/// Whether it can be declared beside the request's tools.
+/// Returns whether a built-in tool can be declared together with the request's tools.
 pub(crate) fn built_in_tools_beside(wire: Wire) -> String {
     searching(wire, &question())
 }
@@ -164,7 +165,7 @@ fn searching(wire: Wire, request: &ChatRequest) -> String {
             request.extra.insert("tools".to_owned(), tools);
             "\"web_search\""
         }
-        // These wires have none.
+        // These wires have no built-in tools.
         Wire::Chat | Wire::Ollama => return "none".to_owned(),
     };
     let sent = target.send(&request);

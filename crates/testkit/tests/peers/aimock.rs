@@ -1,4 +1,5 @@
-//! `@copilotkit/aimock`: says what fixtures tell it, on all five wires, and fails as they tell it.
+//! Tests with `@copilotkit/aimock`, a server whose answers and faults come from fixtures, on all
+//! five wires.
 
 mod faults;
 mod round_trips;
@@ -12,20 +13,20 @@ use crate::{
     wires::Wire,
 };
 
-/// Characters in each piece of a streamed answer.
+/// Number of characters in each piece of a streamed answer.
 const CHUNK: usize = 4;
 
-/// What it says and when, as one file of its own format.
+/// The answers of the server and their conditions, in the server's file format.
 #[derive(Debug, Default)]
 pub(crate) struct Fixtures(Vec<Value>);
 
 impl Fixtures {
-    /// What it answers to a question, and how.
+    /// Adds the answer to a question. `how` contains further options of the answer.
     pub(crate) fn add(&mut self, question: &str, response: &Value, how: &Value) -> &mut Self {
         self.add_if(&json!({"userMessage": question}), response, how)
     }
 
-    /// The same to the question that is asked for the `time`th time.
+    /// Adds an answer for the `time`th request with this question.
     pub(crate) fn add_at(&mut self, question: &str, time: usize, response: &Value) -> &mut Self {
         let condition = json!({"userMessage": question, "sequenceIndex": time});
         self.add_if(&condition, response, &json!({}))
@@ -40,9 +41,10 @@ impl Fixtures {
     }
 }
 
-/// Starts it with next to nothing to say: its address is in the entries, and these in the fixtures.
+/// Starts the server with one unused fixture. Tests add their fixtures later, because fixtures
+/// contain the address of the server.
 pub(crate) async fn aimock() -> Peer {
-    // It does not start without any.
+    // The server does not start without a fixture.
     start(json!({}), "nobody asks this").await
 }
 
@@ -67,7 +69,7 @@ pub(crate) async fn tell(peer: &Peer, fixtures: Fixtures) {
     assert_eq!(told["added"], count, "{told}");
 }
 
-/// The status of every request with this question.
+/// Returns the status of every request with this question.
 async fn statuses(peer: &Peer, question: &str) -> Vec<u64> {
     let journal = peer.told("/__aimock/journal").await;
     let of_question = |entry: &&Value| {
@@ -79,7 +81,7 @@ async fn statuses(peer: &Peer, question: &str) -> Vec<u64> {
     statuses.collect()
 }
 
-/// An error in the words of the wire's own vendor.
+/// Returns an error in the format of the wire's vendor.
 pub(crate) fn failure(wire: Wire, status: u16, further: &Value) -> Value {
     let (class, code) = match wire {
         Wire::Anthropic => match status {
@@ -107,7 +109,7 @@ pub(crate) fn failure(wire: Wire, status: u16, further: &Value) -> Value {
             500 => ("INTERNAL", None),
             _ => ("UNAVAILABLE", None),
         },
-        // Words alone, which this server wraps up as OpenAI does.
+        // Ollama's error has only a text. This server returns it in OpenAI's format.
         Wire::Ollama => ("error", None),
     };
     let mut failure = json!({

@@ -1,4 +1,4 @@
-//! Questions, and what is heard.
+//! Asks models of a peer questions, and records their answers.
 
 use std::{
     sync::{Arc, Mutex},
@@ -18,19 +18,19 @@ use tokio::time::timeout;
 
 use crate::entry::Entry;
 
-/// No answer of a server on this machine takes so long, unless something hangs.
+/// Maximum time of an answer. A server on this machine is much faster.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A conversation that takes more questions than this runs in circles.
+/// Maximum number of requests in a conversation.
 const MAX_STEPS: usize = 4;
 
-/// What models say before they call tools.
+/// Text of the models before their calls.
 pub(crate) const BEFORE: &str = "Ich frage nach: ";
 
-/// What models say at the end: several pieces, with characters of more than one byte.
+/// Text of the models at the end. It has several pieces and characters of more than one byte.
 pub(crate) const TEXT: &str = "Über Kiel 🌧️ zieht Regen auf; in Lübeck bleibt es trocken.";
 
-/// What models ask `get_weather`, in two calls of one answer.
+/// Returns the inputs of the two calls of `get_weather` in one answer.
 pub(crate) fn cities() -> [Value; 2] {
     [
         json!({"city": "Kiel", "unit": "celsius"}),
@@ -38,14 +38,14 @@ pub(crate) fn cities() -> [Value; 2] {
     ]
 }
 
-/// What a listener got of one answer.
+/// The pieces and the outcome of one answer.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    /// The text in the order in which it came.
+    /// The text, joined from all text deltas.
     pub(crate) text: String,
-    /// In how many pieces it came.
+    /// Number of the text deltas.
     pub(crate) pieces: usize,
-    /// The answer, or why it is none.
+    /// The response or the final error.
     pub(crate) outcome: Result<ChatResponse, ModelError>,
     asked: String,
 }
@@ -64,10 +64,9 @@ impl Heard {
     }
 }
 
-/// Asks, and listens to the end.
+/// Sends a request and reads the whole answer.
 ///
-/// Whatever happens on the way, the pieces of text that a listener gets must add up to the answer:
-/// nothing twice, nothing lost. After an error nothing may follow.
+/// Checks that the text deltas add up to the response, and that no event follows an error.
 pub(crate) async fn ask(entry: &Entry, request: ChatRequest) -> Heard {
     let model = entry.chat_model();
     let mut heard = Heard {
@@ -113,23 +112,23 @@ pub(crate) async fn ask_plainly(entry: &Entry, question: &str) -> Heard {
     ask(entry, ChatRequest::new([Message::user(question)])).await
 }
 
-/// A conversation with tools that came to its end.
+/// A finished conversation with tools.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    /// What the model asked the tools, in order.
+    /// Calls of the model, in order.
     pub(crate) calls: Vec<ToolUse>,
-    /// What the model said in each step.
+    /// Texts of the model, one for each response.
     pub(crate) texts: Vec<String>,
-    /// All messages.
+    /// All messages of the conversation.
     pub(crate) messages: Vec<Arc<Message>>,
-    /// The last answer.
+    /// The last response.
     pub(crate) answer: ChatResponse,
-    /// Inputs with which a tool ran.
+    /// Inputs of the executed calls.
     pub(crate) ran: Vec<JsonObject>,
 }
 
 impl Conversation {
-    /// Whether it is [`BEFORE`], two calls about [`cities`], and [`TEXT`].
+    /// Checks that the conversation consists of [`BEFORE`], two calls for [`cities`], and [`TEXT`].
     pub(crate) fn check(&self, entry: &Entry) {
         assert_eq!(self.texts, [BEFORE, TEXT], "{entry}");
         let inputs = cities().map(|input| input.as_object().cloned().unwrap());
@@ -146,8 +145,7 @@ impl Conversation {
     }
 }
 
-/// Asks a question, runs the tools that the model wants, and tells it their results, until it
-/// answers with text alone.
+/// Asks a question and executes the model's calls, until the model answers without a call.
 pub(crate) async fn converse(entry: &Entry, question: &str) -> Conversation {
     let tools = Weather::default();
     let mut request =
@@ -186,7 +184,7 @@ pub(crate) async fn converse(entry: &Entry, question: &str) -> Conversation {
     }
 }
 
-/// What a host makes of a tool use, whatever is wrong with it.
+/// Executes a call. An invalid call gets an error as its result.
 async fn result(tools: &Weather, tool_use: &ToolUse) -> ToolResult {
     let ToolUse {
         id, name, input, ..
@@ -208,10 +206,10 @@ async fn result(tools: &Weather, tool_use: &ToolUse) -> ToolResult {
     }
 }
 
-/// Tools of this process: the weather of every city.
+/// A tool host of this process with the tool `get_weather`.
 #[derive(Debug, Default)]
 pub(crate) struct Weather {
-    /// Inputs with which it ran.
+    /// Inputs of the executed calls.
     pub(crate) ran: Mutex<Vec<JsonObject>>,
 }
 

@@ -1,4 +1,4 @@
-//! A model as a user enters it.
+//! A model as the configuration describes it.
 
 use std::{fmt, ops::Deref, time::Duration};
 
@@ -10,10 +10,10 @@ use crate::{
     wires::{Connection, Wire},
 };
 
-/// The wires that every server offers beside Ollama's.
+/// The wires that every peer supports. Some peers also support Ollama's.
 pub(crate) const HOSTED: [Wire; 4] = [Wire::Anthropic, Wire::Chat, Wire::Responses, Wire::Gemini];
 
-/// In which form the server answers.
+/// The form in which the server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Streamed,
@@ -48,7 +48,8 @@ impl Deref for Entry {
 impl Entry {
     /// Creates an entry for a server that has all wires at its root.
     pub(crate) fn new(peer: &Peer, wire: Wire, form: Form) -> Self {
-        // Gemini's wire has an endpoint for each form.
+        // Only Gemini has a separate endpoint for whole answers. For the other wires, the gateway
+        // requests whole answers.
         let root = if form == Form::Whole && wire != Wire::Gemini {
             peer.whole_at("")
         } else {
@@ -95,7 +96,8 @@ impl Entry {
     }
 }
 
-/// Two more attempts, at once unless the server says otherwise.
+/// Returns a policy with two further attempts after milliseconds, unless the server requests a
+/// delay.
 pub(crate) fn soon() -> RetryPolicy {
     RetryPolicy {
         min_delay: Duration::from_millis(5),
@@ -104,8 +106,8 @@ pub(crate) fn soon() -> RetryPolicy {
     }
 }
 
-/// Two more attempts, and so late that a test only ends in time if it is the server's wish that
-/// counts.
+/// Returns a policy with two further attempts after five minutes. A test ends in time only if the
+/// delay comes from the server.
 pub(crate) fn late() -> RetryPolicy {
     RetryPolicy {
         min_delay: Duration::from_mins(5),

@@ -1,7 +1,8 @@
-//! A gateway that does not stream, as some are: what it passes on asks for a whole answer.
+//! A gateway that changes each request for a stream to a request for a whole answer.
 //!
-//! Our adapters always ask for a stream (Gemini's can be told otherwise), and must take either. All
-//! else passes through it byte by byte, faults included.
+//! Some real gateways do not stream. Our adapters always request a stream (except Gemini's, if it
+//! is configured) and must accept a whole answer. Everything else passes through the gateway
+//! unchanged, including faults.
 
 use std::io;
 
@@ -11,10 +12,10 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// No head of a request of ours is longer.
+/// Maximum size of a request's head in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Opens a gateway to `server` (`127.0.0.1:…`) that lives as long as the test; gives its address.
+/// Starts a gateway to `server` (`127.0.0.1:…`) that runs as long as the test. Returns its address.
 pub(crate) async fn open(server: String) -> io::Result<String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
@@ -22,7 +23,7 @@ pub(crate) async fn open(server: String) -> io::Result<String> {
         while let Ok((client, _)) = listener.accept().await {
             let server = server.clone();
             tokio::spawn(async move {
-                // What breaks here, breaks for the client, which is who has to tell.
+                // An error closes the connection to the client, which must report it.
                 pass(client, &server).await.ok();
             });
         }
@@ -30,7 +31,7 @@ pub(crate) async fn open(server: String) -> io::Result<String> {
     Ok(format!("http://{address}"))
 }
 
-/// Passes one request on, and all that comes back.
+/// Forwards one request and its response.
 async fn pass(mut client: TcpStream, server: &str) -> io::Result<()> {
     let Some((head, body)) = read(&mut client).await? else {
         return Ok(());
@@ -43,14 +44,14 @@ async fn pass(mut client: TcpStream, server: &str) -> io::Result<()> {
     let (mut from_server, _to_server) = server.split();
     let mut rest = tokio::io::sink();
     tokio::select! {
-        // To the end, which the server makes, or to where it breaks off.
+        // The response ends when the server closes the connection.
         result = copy(&mut from_server, &mut to_client) => result.map(drop),
-        // The client has gone: so goes the server's connection, by being dropped.
+        // The client has disconnected. Returning drops the connection to the server.
         _ = copy(&mut from_client, &mut rest) => Ok(()),
     }
 }
 
-/// The head of a request with its blank line, and its body.
+/// Reads the head of a request with its blank line, and its body.
 async fn read(client: &mut TcpStream) -> io::Result<Option<(String, Vec<u8>)>> {
     let mut received = Vec::new();
     let end = loop {
@@ -79,18 +80,18 @@ async fn read(client: &mut TcpStream) -> io::Result<Option<(String, Vec<u8>)>> {
     Ok(Some((head, body)))
 }
 
-/// The body with another answer asked for.
+/// Returns the body with a request for a whole answer.
 fn without_stream(body: &[u8]) -> io::Result<Vec<u8>> {
     let mut body: Value = serde_json::from_slice(body)?;
     if let Some(fields) = body.as_object_mut() {
         fields.insert("stream".to_owned(), false.into());
-        // Refused by OpenAI without a stream.
+        // OpenAI refuses this field without a stream.
         fields.remove("stream_options");
     }
     Ok(serde_json::to_vec(&body)?)
 }
 
-/// The head for a body of this length, with the end of the connection as the end of the answer.
+/// Returns the head for a body of this length. The end of the connection will end the response.
 fn rewritten(head: &str, length: usize) -> Vec<u8> {
     let is_ours = |line: &&str| {
         let name = line.split(':').next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! A `litellm` proxy before aimock: every wire in front is translated to Chat Completions behind.
+//! Tests with a `litellm` proxy in front of aimock. The proxy translates every wire to Chat
+//! Completions.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ async fn litellm(behind: &Peer) -> Peer {
                 "api_key": "key-of-the-proxy",
             },
         }],
-        // Trying again is for us to do.
+        // The proxy does not retry, because the tests check the retries of our adapters.
         "litellm_settings": {"num_retries": 0, "request_timeout": 20},
         "router_settings": {"num_retries": 0, "disable_cooldowns": true},
         "general_settings": {"master_key": KEY},
@@ -40,7 +41,7 @@ async fn litellm(behind: &Peer) -> Peer {
         "--port",
         "0",
     ]);
-    // What models cost and take is not asked of its authors.
+    // The proxy uses its local tables of costs and headers, so that it needs no network.
     command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
     command.env("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True");
     Peer::start(command, "Uvicorn running on ", &[("litellm.yaml", &config)]).await
@@ -57,7 +58,7 @@ fn entries(proxy: &Peer) -> Vec<Entry> {
     all.map(as_configured).collect()
 }
 
-// One test for all: the proxy takes longer to start than everything that is asked of it.
+// All checks are in one test, because the proxy takes longer to start than all checks together.
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_litellm_translates_every_wire() {
@@ -137,7 +138,8 @@ async fn check_faults(entry: &Entry) {
         assert!(error.message().contains("as the test wants"), "{error}");
         error.kind
     };
-    // When to come back is lost on the way: it is in headers of the proxy's own, or nowhere.
+    // The proxy does not forward the header with the delay of the rate limit, so the delay is not
+    // checked.
     let kind = failed("always", 429).await;
     assert!(
         matches!(kind, ModelErrorKind::RateLimited { .. }),
@@ -146,7 +148,7 @@ async fn check_faults(entry: &Entry) {
     let overloaded = ModelErrorKind::Overloaded { retry_after: None };
     assert_eq!(failed("failing", 500).await, overloaded, "{entry}");
     match entry.wire {
-        // There the proxy takes every error for one of its own.
+        // On Gemini's wire, the proxy reports every error as an error of the proxy itself.
         Wire::Gemini => assert_eq!(failed("refused", 500).await, overloaded, "{entry}"),
         wire => {
             let named = wire == Wire::Chat;
@@ -167,7 +169,7 @@ async fn check_faults(entry: &Entry) {
     }
     assert!(!error.is_transient(), "{entry}: {error}");
 
-    // Without a database it only says that it has none.
+    // The proxy needs a database to check keys. Without one, it only reports that it has none.
     let error = ask_plainly(&entry.clone().with_key("sk-wrong"), "hello")
         .await
         .error();
@@ -183,7 +185,7 @@ async fn check_faults(entry: &Entry) {
     }
 }
 
-/// The server behind breaks off, and the proxy says so within its own stream.
+/// Checks an answer that ends early: the proxy reports the error within its own stream.
 async fn check_cut(entry: &Entry) {
     let heard = ask_plainly(entry, &format!("cut, {entry}")).await;
     assert!(TEXT.starts_with(&heard.text), "{entry}: {}", heard.text);

@@ -1,4 +1,4 @@
-//! `llm-mock-api`: three wires as another author reads them, with reasoning.
+//! Tests with `llm-mock-api`, an independent implementation of three wires, with reasoning.
 
 use serde_json::json;
 use switchboard_domain::Part;
@@ -12,7 +12,7 @@ use crate::{
 
 const REASONING: &str = "Zwei Städte, also zwei Fragen.";
 
-/// What this server calls them.
+/// The wires with the names that this server uses.
 const WIRES: [(Wire, &str); 3] = [
     (Wire::Anthropic, "anthropic"),
     (Wire::Chat, "openai"),
@@ -27,7 +27,7 @@ async fn peer_llm_mock_api_calls_tools_and_answers_with_their_results() {
         {"name": "get_weather", "args": kiel},
         {"name": "get_weather", "args": luebeck},
     ]});
-    // It counts the requests of each wire: two for each form.
+    // The server answers the requests of each wire in this order. Each form needs two answers.
     let replies = json!([first, TEXT, first, TEXT]);
     let rules = WIRES.map(|(_, name)| json!({"when": {"format": name}, "replies": replies}));
     let mut command = python_program("llm-mock-api");
@@ -45,7 +45,7 @@ async fn peer_llm_mock_api_calls_tools_and_answers_with_their_results() {
                 Part::Reasoning(reasoning) => Some(reasoning.text.as_str()),
                 _ => None,
             });
-            // Chat Completions of OpenAI have none.
+            // OpenAI's Chat Completions have no reasoning.
             let expected = (wire != Wire::Chat).then_some(REASONING);
             assert_eq!(reasoning, expected, "{entry}");
         }

@@ -1,4 +1,5 @@
-//! `llmock`: breaks streams at every place, and judges how a client took it.
+//! Tests with `llmock`, which interrupts streams at every position and reports faults of its
+//! client.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::{
     wires::{WIRES, Wire},
 };
 
-/// Long enough for a busy machine, and shorter than a slow answer.
+/// Time-out of the tests with slow answers. It is shorter than a slow answer, and long enough for a
+/// busy machine.
 const LIMIT: Duration = Duration::from_millis(1200);
 
 async fn llmock(arguments: &[&str]) -> Peer {
@@ -43,7 +45,7 @@ fn entries(peer: &Peer, forms: &[Form]) -> Vec<Entry> {
     HOSTED.iter().flat_map(each).collect()
 }
 
-/// Queues what happens to the next requests of an entry, in this order.
+/// Queues the behaviour of the server for the next requests of an entry.
 async fn script(peer: &Peer, entry: &Entry, behaviours: impl IntoIterator<Item = Value>) {
     let path = match entry.wire {
         Wire::Chat => "*/chat/completions",
@@ -67,11 +69,13 @@ fn reply() -> Value {
     json!({"type": "reply", "text": TEXT})
 }
 
-/// Nothing that was scripted may be left, and it must not find a fault with us.
+/// Checks that the server has no scripted behaviour left, and that it reports no fault of the
+/// client.
 ///
-/// It takes requests with the same body for one that is sent again, so each question is asked once.
+/// The server treats equal bodies as a repeated request, so each question is asked only once.
 async fn check_verdict(peer: &Peer) {
-    // It cannot see that the caller got an error. The tests can.
+    // The server reports this finding because it does not see that the caller got an error. The
+    // tests check the error.
     const NOT_ASKED_AGAIN: &str = "truncated_stream_accepted";
     let pending = peer.told("/_llmock/scenario").await;
     assert_eq!(pending["pending"], json!([]));
@@ -84,7 +88,7 @@ async fn check_verdict(peer: &Peer) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// The status and the times in seconds of every request of an entry.
+/// Returns the status and the time in seconds of every request of an entry.
 async fn attempts(peer: &Peer, entry: &Entry) -> Vec<(u64, f64)> {
     let requests = peer.told("/_llmock/requests").await;
     let is_of_entry = |request: &&Value| {
@@ -113,7 +117,7 @@ async fn attempts(peer: &Peer, entry: &Entry) -> Vec<(u64, f64)> {
 async fn peer_llmock_is_a_model_that_uses_tools() {
     let peer = llmock(&[]).await;
     let mut all = entries(&peer, &Form::BOTH);
-    // Vendors whose wire is OpenAI's, but not quite.
+    // These vendors use variants of OpenAI's wire.
     for (path, name, profile) in [
         ("/mistral/v1", "mistral-large-latest", "mistral"),
         ("/groq/openai/v1", "llama-3.3-70b-versatile", "groq"),
@@ -127,7 +131,8 @@ async fn peer_llmock_is_a_model_that_uses_tools() {
             all.push(entry);
         }
     }
-    // It calls the tool with an input of its own that fits the schema, then says something.
+    // By default, the server calls the tool with an input that matches its schema, and then answers
+    // with a text.
     join_all(all.iter().map(async |entry| {
         let talk = converse(entry, "What is the weather?").await;
         assert_eq!(talk.calls.len(), 1, "{entry}: {:?}", talk.calls);
@@ -135,13 +140,14 @@ async fn peer_llmock_is_a_model_that_uses_tools() {
         assert!(talk.ran[0]["city"].is_string(), "{entry}: {:?}", talk.ran);
         assert_eq!(talk.texts.len(), 2, "{entry}");
         assert!(!talk.texts[1].is_empty(), "{entry}");
-        // Mistral's tells its usage without being asked for it, which this server does not know.
+        // In a stream, the real Mistral reports its usage without a request for it. This server
+        // does not.
         let is_told = entry.form == Form::Whole || !entry.provider.contains("mistral");
         assert_eq!(talk.answer.usage.is_known(), is_told, "{entry}");
     }))
     .await;
 
-    // What it is told to say: text before two calls, and text at the end.
+    // The server plays a script: a text, two calls, and a final text.
     join_all(entries(&peer, &Form::BOTH).iter().map(async |entry| {
         let [kiel, luebeck] = cities();
         let first = json!({"type": "reply", "text": BEFORE, "tool_calls": [
@@ -185,7 +191,7 @@ async fn peer_llmock_calls_wrong_tools_and_goes_on() {
                 "{entry}: input that was cut off must not run"
             );
         } else {
-            // This server sends an empty object then.
+            // On this wire, the server sends an empty object as input.
             assert_eq!(talk.ran.len(), 1, "{entry}");
         }
         assert_eq!(talk.answer.finish, FinishReason::Stop, "{entry}");
@@ -199,7 +205,7 @@ async fn peer_llmock_calls_wrong_tools_and_goes_on() {
 async fn peer_llmock_is_asked_again_as_it_wishes() {
     let peer = llmock(&[]).await;
     join_all(entries(&peer, &Form::BOTH).iter().map(async |entry| {
-        // Ours would be minutes.
+        // Without the delay that the server requests, the policy would wait for minutes.
         let limited = json!({"type": "fail", "status": 429, "retry_after": 0.7});
         let overloaded = json!({"type": "fail", "status": 529, "retry_after": 0.3});
         script(&peer, entry, [limited, overloaded, reply()]).await;
@@ -237,7 +243,7 @@ async fn peer_llmock_is_given_up_with_a_typed_error() {
     let refused = ModelErrorKind::InvalidRequest { field: None };
     let overloaded = ModelErrorKind::Overloaded { retry_after: None };
     let none: Option<u32> = None;
-    // Status, wish, attempts, kind.
+    // The columns are status, requested delay, number of attempts, and error kind.
     let table = [
         (400, none, 1, refused.clone()),
         (401, none, 1, ModelErrorKind::Authentication),
@@ -270,7 +276,7 @@ async fn peer_llmock_is_given_up_with_a_typed_error() {
         let mut asked = 0;
         for (status, wish, times, kind) in &table {
             if (entry.wire, *status) == (Wire::Gemini, 402) {
-                // It is none of Google's, and this server has no word of Google's for it.
+                // Google has no status 402, and the server has no error in Google's format for it.
                 continue;
             }
             let failure = json!({
@@ -286,7 +292,7 @@ async fn peer_llmock_is_given_up_with_a_typed_error() {
             assert!(error.message().contains("as the test wants"), "{error}");
             asked += times;
         }
-        // `times` are used up, and no more than these.
+        // The number of requests equals the sum of the expected attempts.
         assert_eq!(attempts(&peer, entry).await.len(), asked, "{entry}");
     }))
     .await;
@@ -304,7 +310,8 @@ async fn peer_llmock_breaks_streams_and_nothing_is_said_twice() {
                 script(&peer, entry, [fault, reply()]).await;
                 let at = format!("{entry}: {kind} after {after}");
                 let heard = ask_plainly(entry, &at).await;
-                // Nothing was shown, so that it is asked again; what then comes is not scripted.
+                // No text was shown, so the request was repeated. The server's next answer is not
+                // scripted.
                 if heard.outcome.is_ok() {
                     assert!(!TEXT.starts_with(&heard.text), "{at}: {}", heard.text);
                     assert!(after < 7, "{at}");
@@ -335,7 +342,8 @@ async fn peer_llmock_breaks_off_in_the_middle_of_a_call() {
     let call = json!({"name": "get_weather", "arguments": input});
     join_all(entries(&peer, &[Form::Streamed]).iter().map(async |entry| {
         for kind in ["disconnect", "truncate", "malformed"] {
-            // Where the input of the call is on its way. Gemini's comes whole, with the end.
+            // The fault occurs within the input of the call. Gemini sends the whole call at the
+            // end.
             let after = match entry.wire {
                 Wire::Gemini => 0,
                 Wire::Responses => 4,
@@ -348,7 +356,7 @@ async fn peer_llmock_breaks_off_in_the_middle_of_a_call() {
             let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": after});
             script(&peer, entry, [first, fault, reply()]).await;
             let heard = ask_plainly(entry, &format!("What is {kind}?")).await;
-            // Half a call is void, and it is asked again.
+            // The incomplete call is discarded, and the request is repeated.
             let message = heard.answer().message;
             assert_eq!(message.text(), TEXT, "{entry}, {kind}");
             assert!(message.tool_uses().next().is_none(), "{entry}, {kind}");
@@ -413,12 +421,14 @@ async fn peer_llmock_is_not_at_every_address() {
         let error = ask_plainly(&entry, "Is anybody there?").await.error();
         assert_eq!(error.http_status(), Some(404), "{entry}: {error}");
         assert!(!error.is_transient(), "{entry}: {error}");
-        // Also to Anthropic's adapter it says so in OpenAI's words (`invalid_request_error`).
+        // The server returns OpenAI's error format (`invalid_request_error`) to Anthropic's adapter
+        // too.
         assert_eq!(error.kind, ModelErrorKind::NotFound, "{entry}: {error}");
     }
 }
 
-/// A file server, which answers every question with a page of HTML, as proxies do that fail.
+/// Checks the error for a file server, which answers every request with an HTML page, as failing
+/// proxies do.
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_python_answers_with_a_page_for_people() {
@@ -433,7 +443,7 @@ async fn peer_python_answers_with_a_page_for_people() {
         let kind = ModelErrorKind::Overloaded { retry_after: None };
         assert_eq!(error.kind, kind, "{entry}: {error}");
         assert_eq!(error.http_status(), Some(501), "{entry}: {error}");
-        // One line of it, for people to recognize.
+        // The message contains one line of the page.
         let message = error.message();
         assert!(message.contains("Unsupported method ('POST')"), "{message}");
         assert!(!message.contains('\n') && message.len() < 1000, "{message}");

@@ -1,11 +1,11 @@
-//! Our adapters against servers that others wrote. See `cargo xtask test --peers`.
+//! Our adapters with servers that other projects wrote. See `cargo xtask test --peers`.
 //!
 //! | module | server | wires | used for |
 //! |---|---|---|---|
-//! | [`aimock`] | `@copilotkit/aimock` (npm) | all five | round trips by fixtures; fields of errors, nonsense, keys |
-//! | [`llmock`] | `llmock` (PyPI) | all but Ollama | broken streams at every place, and its verdict on us as a client |
-//! | [`llm_mock_api`] | `llm-mock-api` (PyPI) | Anthropic, both of OpenAI | a second reading of the wires, with reasoning |
-//! | [`litellm`] | `litellm[proxy]` (PyPI) | all but Ollama | a proxy between us and aimock that translates every wire |
+//! | [`aimock`] | `@copilotkit/aimock` (npm) | all five | round trips from fixtures, fields of errors, invalid answers, keys |
+//! | [`llmock`] | `llmock` (PyPI) | all but Ollama | streams that break at every position, and a report on the client |
+//! | [`llm_mock_api`] | `llm-mock-api` (PyPI) | Anthropic, both of OpenAI | an independent implementation of the wires, with reasoning |
+//! | [`litellm`] | `litellm[proxy]` (PyPI) | all but Ollama | a proxy that translates every wire, between the adapters and aimock |
 
 #![allow(
     clippy::expect_used,

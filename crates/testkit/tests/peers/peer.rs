@@ -23,26 +23,26 @@ use tokio::{
 
 use crate::gateway;
 
-/// Interpreters need a while to start on a busy machine.
+/// Maximum time for the start of a server. Interpreters start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Lines of a server's output that are shown when it does not start.
+/// Number of lines of a server's output that a failed start shows.
 const LAST_WORDS: usize = 40;
 
-/// A server that runs until this is dropped, also by a panic.
+/// A server process that is killed when this value is dropped, also after a panic.
 #[derive(Debug)]
 pub(crate) struct Peer {
     child: Child,
-    /// `http://127.0.0.1:…`
+    /// Base URL, `http://127.0.0.1:…`.
     url: String,
-    /// The same through a gateway that does not stream.
+    /// Base URL of the gateway that requests whole answers from the server.
     whole_url: String,
     control: HttpTransport,
-    /// Where its files are.
+    /// Folder with the files of the server.
     _folder: TempDir,
 }
 
-/// What `cargo xtask test --peers` installed at this place.
+/// Returns the path of a file that `cargo xtask test --peers` installed.
 pub(crate) fn installed(path: &str) -> PathBuf {
     let folder = env::var_os("SWITCHBOARD_PEERS").expect("run `cargo xtask test --peers`");
     let path = Path::new(&folder).join(path);
@@ -50,7 +50,7 @@ pub(crate) fn installed(path: &str) -> PathBuf {
     path
 }
 
-/// A program of the Python environment.
+/// Returns the command for a program of the Python environment.
 pub(crate) fn python_program(name: &str) -> Command {
     let path = if cfg!(windows) {
         format!("python/Scripts/{name}.exe")
@@ -63,8 +63,8 @@ pub(crate) fn python_program(name: &str) -> Command {
 }
 
 impl Peer {
-    /// Starts a server that picks its own free port and tells its address after `announcement`, such
-    /// as `listening on `. `files` are written before, in the folder where it runs.
+    /// Starts a server that selects a free port and prints its address after `announcement`, such
+    /// as `listening on `. `files` are written to its working folder first.
     pub(crate) async fn start(
         mut command: Command,
         announcement: &str,
@@ -91,7 +91,7 @@ impl Peer {
             system_proxy: false,
             ..TransportConfig::default()
         };
-        // From here on a panic ends it.
+        // From here on, a panic drops the peer and so kills the server.
         let mut peer = Self {
             child,
             url: String::new(),
@@ -122,23 +122,23 @@ impl Peer {
         peer
     }
 
-    /// An address under the server's own.
+    /// Returns the URL of a path on the server.
     pub(crate) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
-    /// The same through a gateway that asks it for whole answers.
+    /// Returns the URL of a path on the gateway that requests whole answers.
     pub(crate) fn whole_at(&self, path: &str) -> String {
         format!("{}{path}", self.whole_url)
     }
 
-    /// What its interface for tests says.
+    /// Reads from the server's control interface.
     pub(crate) async fn told(&self, path: &str) -> Value {
         let request = HttpRequest::new(self.at(path));
         read(self.control.get(&request, &StatusClassifier).await.unwrap()).await
     }
 
-    /// Tells its interface for tests something.
+    /// Posts to the server's control interface.
     pub(crate) async fn tell(&self, path: &str, body: &Value) -> Value {
         let request = HttpRequest::new(self.at(path)).with_json(body.to_string());
         let answer = self.control.post(&request, &StatusClassifier).await;
@@ -148,8 +148,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // A process that has ended already has no id; its group may have survived it only if it
-        // left children behind, which these do not.
+        // A process that has already ended has no id, and these servers leave no child processes.
         #[cfg(unix)]
         if let Some(id) = self.child.id()
             && let Ok(id) = i32::try_from(id)
@@ -161,8 +160,8 @@ impl Drop for Peer {
     }
 }
 
-/// The server goes on writing, and must not be stopped by a full or closed pipe: lines are read to
-/// the end, also when nobody listens any more.
+/// Reads the output of the server to its end, also if no test reads the lines any more. A full or
+/// closed pipe would stop the server.
 fn forward(pipe: impl AsyncRead + Send + Unpin + 'static, lines: mpsc::UnboundedSender<String>) {
     tokio::spawn(async move {
         let mut from = BufReader::new(pipe).split(b'\n');
@@ -172,7 +171,7 @@ fn forward(pipe: impl AsyncRead + Send + Unpin + 'static, lines: mpsc::Unbounded
     });
 }
 
-/// The address that stands behind the announcement.
+/// Returns the address after the announcement.
 fn address(line: &str, announcement: &str) -> Option<String> {
     let (_, rest) = line.split_once(announcement)?;
     let (host, port) = rest.strip_prefix("http://")?.split_once(':')?;

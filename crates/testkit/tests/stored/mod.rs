@@ -1,8 +1,8 @@
-//! The snapshots that are there.
+//! Names of the stored snapshots.
 
 use std::{collections::BTreeSet, ffi::OsStr, fs, io, path::Path};
 
-/// The names, without `.snap`, of this crate's stored snapshots that begin like this.
+/// Returns the names, without `.snap`, of this crate's snapshots that begin with `prefix`.
 pub(crate) fn snapshots(prefix: &str) -> io::Result<BTreeSet<String>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
     let mut names = BTreeSet::new();

@@ -23,7 +23,7 @@ use switchboard_providers_openai::{
 };
 use switchboard_testkit::{fixtures, replay::Body};
 
-/// A wire.
+/// The format of a provider's API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     Anthropic,
@@ -33,7 +33,7 @@ pub(crate) enum Wire {
     Ollama,
 }
 
-/// Every wire.
+/// All wires.
 pub(crate) const WIRES: [Wire; 5] = [
     Wire::Anthropic,
     Wire::Chat,
@@ -109,11 +109,11 @@ impl Wire {
     }
 }
 
-/// A mapped request.
+/// A request that was mapped to a wire.
 pub(crate) struct Sent {
-    /// The bytes that are sent.
+    /// The bytes of the body.
     pub(crate) bytes: String,
-    /// The parsed bytes.
+    /// The parsed body.
     pub(crate) body: Value,
     pub(crate) outcome: ToolChoiceOutcome,
     pub(crate) warnings: Vec<Warning>,
@@ -322,13 +322,13 @@ impl Target {
 pub(crate) struct Connection {
     pub(crate) wire: Wire,
     pub(crate) provider: String,
-    /// The base address as the wire expects it.
+    /// The base URL in the form that the wire's adapter expects.
     pub(crate) address: String,
     pub(crate) model: String,
     pub(crate) key: String,
-    /// The profile of a server of one of OpenAI's wires.
+    /// The profile of the server, for OpenAI's two wires.
     pub(crate) profile: Profile,
-    /// Whether Gemini's endpoint for streams is used.
+    /// Whether the adapter uses Gemini's endpoint for streams.
     pub(crate) streaming: bool,
     pub(crate) transport: TransportConfig,
 }
@@ -360,7 +360,7 @@ impl Connection {
         self
     }
 
-    /// Creates the adapter as the application creates it.
+    /// Creates the adapter in the same way as the application.
     pub(crate) fn chat_model(&self) -> Box<dyn ChatModel> {
         let Self {
             provider,

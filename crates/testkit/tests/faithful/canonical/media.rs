@@ -1,4 +1,4 @@
-//! Images and documents at their best.
+//! The best form of images and documents on a wire.
 
 use switchboard_domain::{Document, Media, MediaSource, WarningKind};
 
@@ -42,7 +42,7 @@ impl Reader {
             MediaSource::Url(url) => (None, url.clone()),
             other => unreachable!("no draft has {other:?}"),
         };
-        // Chat Completions and Responses name every file.
+        // On Chat Completions and the Responses API, every file needs a name.
         let named = title.clone().unwrap_or_else(|| match kind {
             "application/pdf" => "document.pdf".to_owned(),
             _ => "document.txt".to_owned(),

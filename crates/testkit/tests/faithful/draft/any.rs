@@ -1,4 +1,4 @@
-//! Any conversation.
+//! Strategies that generate any conversation.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value, json};

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{list, text, turn};
 use crate::canonical::{Item, Side, Source, Turn, rest};
 
-/// Calls that are not answered yet: they and their results pair by order.
+/// Calls that have no result yet. On this wire, results belong to calls in order.
 #[derive(Default)]
 struct Open {
     count: usize,
@@ -32,7 +32,8 @@ fn parts(content: &Value, open: &mut Open) -> Vec<Item> {
     for part in list(content, "parts") {
         let item = item(part, open);
         match (items.last().and_then(title), item) {
-            // The wire has no place for a title: it stands before the document.
+            // The wire has no field for the title of a document, so a text before the document
+            // contains it.
             (
                 Some(title),
                 Item::Document {

@@ -1,4 +1,5 @@
-//! Reads conversations out of requests, by the wires' own documentation.
+//! Reads conversations from the bodies of requests, as the documentation of each wire describes
+//! them.
 
 mod anthropic;
 mod chat;
@@ -36,14 +37,14 @@ fn turn(side: Side, items: Vec<Item>) -> Turn {
     Turn { side, items }
 }
 
-/// The calls of a conversation by their ids.
+/// The ids of the calls in a conversation. The number of a call is its position, counted from 1.
 #[derive(Default)]
 struct Calls {
     ids: Vec<String>,
 }
 
 impl Calls {
-    /// The number of a new call.
+    /// Adds a call and returns its number.
     fn made(&mut self, id: &Value) -> usize {
         let id = text(id);
         assert!(!id.is_empty() && !self.ids.contains(&id), "{id:?}");
@@ -51,14 +52,14 @@ impl Calls {
         self.ids.len()
     }
 
-    /// The number of the call that is answered.
+    /// Returns the number of the call to which a result belongs.
     fn answered(&self, id: &Value) -> usize {
         let id = text(id);
         1 + self.ids.iter().position(|known| *known == id).unwrap()
     }
 }
 
-/// A `data:` URL's media type and bytes, or an address.
+/// Parses a `data:` URL to its media type and bytes. Returns any other URL unchanged.
 fn data_url(url: &str) -> (Option<String>, Source) {
     let parts = url
         .strip_prefix("data:")
@@ -69,7 +70,8 @@ fn data_url(url: &str) -> (Option<String>, Source) {
     }
 }
 
-/// The words of a result, and whether they tell of a failure, on wires that have no mark for it.
+/// Returns the text of a result and whether it is an error, for wires that mark errors only with a
+/// prefix.
 fn told(words: &str) -> (String, bool) {
     match words.strip_prefix("Error: ") {
         Some(words) => (words.to_owned(), true),

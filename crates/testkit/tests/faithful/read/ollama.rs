@@ -7,7 +7,8 @@ use crate::canonical::{Item, Side, Source, Turn};
 
 pub(super) fn conversation(body: &Value) -> Vec<Turn> {
     let mut made = 0;
-    // Results name the tool, and pair by order.
+    // Calls without a result: number and tool name. A result names its tool, and equal tools get
+    // results in order.
     let mut waiting: Vec<(usize, Value)> = Vec::new();
     let mut turns = Vec::new();
     for message in list(body, "messages") {

@@ -1,4 +1,4 @@
-//! Answers that are none.
+//! Error responses and invalid answers.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::{
     wires::{WIRES, Wire},
 };
 
-/// Of whom, with which status and under which id.
+/// Checks the status, the message and the request id of an error.
 fn check_context(entry: &Entry, error: &ModelError, status: u16) {
     assert_eq!(error.http_status(), Some(status), "{entry}: {error}");
     assert!(error.message().contains("as the test wants"), "{error}");
@@ -25,7 +25,8 @@ async fn peer_aimock_names_the_offending_field() {
     let peer = aimock().await;
     let streamed = |wire| Entry::new(&peer, wire, Form::Streamed);
     let wants = "as the test wants";
-    // Each wire has its own way to say it; Gemini's is in `details`, which this server has not.
+    // Each wire names the invalid field in another way. Gemini uses `details`, which this server
+    // does not support.
     let table = [
         (
             streamed(Wire::Anthropic),
@@ -88,12 +89,12 @@ async fn peer_aimock_talks_nonsense_or_hangs_up() {
     tell(&peer, fixtures).await;
 
     join_all(entries.iter().map(async |entry| {
-        // 200 and `{malformed json: <<<chaos>>>`, whatever was asked for.
+        // The server returns status 200 and the body `{malformed json: <<<chaos>>>`.
         let question = format!("nonsense, {entry}");
         let error = ask_plainly(entry, &question).await.error();
         assert_eq!(error.kind, ModelErrorKind::Protocol, "{entry}: {error}");
         assert_eq!(error.http_status(), Some(200), "{entry}: {error}");
-        // Nothing of it was shown, so that it is asked for again.
+        // No text was shown, so the request is repeated.
         assert_eq!(statuses(&peer, &question).await, [200, 200, 200], "{entry}");
 
         let question = format!("gone, {entry}");

@@ -1,4 +1,4 @@
-//! Questions, calls, results and answers.
+//! Conversations with calls, results and answers.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ async fn peer_aimock_calls_tools_and_answers_with_their_results() {
     join_all(entries.iter().map(async |entry| {
         let talk = converse(entry, &weather(entry)).await;
         talk.check(entry);
-        // Ollama's wire has no ids, and Gemini's need not have: then they are ours.
+        // Ollama's calls have no ids, and Gemini's may have none. The adapters then create ids.
         if !matches!(entry.wire, Wire::Ollama | Wire::Gemini) {
             assert_eq!(talk.calls[0].id, "call_kiel", "{entry}");
         }
@@ -68,7 +68,8 @@ fn check_reasoning(entry: &Entry, talk: &Conversation) {
         _ => None,
     });
     match reasoning {
-        // It has a field of its own for reasoning, which is not the one of this wire (`thinking`).
+        // The server sends reasoning to Ollama clients in another field than Ollama's `thinking`,
+        // so it is not read.
         None => assert_eq!(entry.wire, Wire::Ollama, "{entry}: no reasoning"),
         Some(reasoning) => {
             assert_eq!(reasoning.text, REASONING, "{entry}");
@@ -80,7 +81,7 @@ fn check_reasoning(entry: &Entry, talk: &Conversation) {
         }
     }
     for warning in &talk.answer.warnings {
-        // A server whose kind is not known takes no reasoning back.
+        // On Chat Completions, reasoning is not sent back to an unknown server.
         let is_known = entry.wire == Wire::Chat && warning.kind == WarningKind::PartDropped;
         assert!(is_known, "{entry}: {warning:?}");
     }
@@ -118,7 +119,7 @@ async fn peer_aimock_speaks_after_its_calls_and_in_between() {
         assert_eq!(talk.texts, ["Kiel läuft. Lübeck auch.", TEXT], "{entry}");
         let cities: Vec<&Value> = talk.ran.iter().map(|input| &input["city"]).collect();
         assert_eq!(cities, ["Kiel", "Lübeck"], "{entry}");
-        // Where the wire has an order of its blocks, it is kept.
+        // If the wire keeps the order of an answer's parts, the message has this order.
         if !matches!(entry.wire, Wire::Chat | Wire::Ollama) {
             let parts: Vec<&str> = talk.messages[1]
                 .parts
