@@ -1,4 +1,5 @@
-//! What was acknowledged outlives `SIGKILL` at any point, and nothing is half there.
+//! Checks that acknowledged writes survive `SIGKILL` at any time, and that no write is stored in
+//! part.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,17 +22,18 @@ use switchboard_domain::{
 };
 use switchboard_sessions::{Store, StoreOptions};
 
-/// The database of the child process, and a name for what it writes.
+/// Environment variables with the path of the database and a prefix for the ids of the child
+/// process.
 const DATABASE: &str = "SWITCHBOARD_CRASH_DATABASE";
 const ROUND: &str = "SWITCHBOARD_CRASH_ROUND";
 
-/// What begins a line of the child that is not the test runner's.
+/// Beginning of the lines that the child process writes. Other lines are from the test runner.
 const MARK: &str = "acknowledged ";
 
 const WRITERS: usize = 4;
 const STEPS: u64 = 3;
 
-/// The child: this test again, as a program of its own.
+/// The child process, which is this test program again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "is the child process of the other test"]
 async fn child_that_is_killed() {
@@ -56,7 +58,7 @@ async fn write(store: Store, name: String) {
         messages: 0,
     };
     store.create_session(&me(), &session).await.unwrap();
-    // Far more than it is given time for.
+    // The child is killed long before it has done all rounds.
     for at in 0..100_000_u64 {
         let run = format!("{name}-{at}");
         let begun = store
@@ -115,7 +117,8 @@ fn event(seq: u64) -> StoredEvent {
     }
 }
 
-/// Each step replaces the last message of the one before, and adds two.
+/// Returns the snapshot of a step. It replaces the last message of the previous step and adds two
+/// messages.
 fn snapshot(step: u64) -> RunSnapshot {
     let from = (step - 1) * 2;
     let replaced = from.saturating_sub(1);
@@ -130,7 +133,7 @@ fn snapshot(step: u64) -> RunSnapshot {
     }
 }
 
-/// The whole conversation after a step.
+/// Returns the whole conversation after a step.
 fn conversation(step: u64) -> Vec<Arc<Message>> {
     let mut all = Vec::new();
     for step in 1..=step {
@@ -141,7 +144,7 @@ fn conversation(step: u64) -> Vec<Arc<Message>> {
     all
 }
 
-/// What is known of a run that was acknowledged.
+/// The acknowledged state of a run.
 #[derive(Debug, Default, Clone, Copy)]
 struct Known {
     last_event: u64,
@@ -154,13 +157,14 @@ async fn what_was_acknowledged_outlives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let mut known = HashMap::new();
-    // Early, in the middle, and after checkpoints of the log.
+    // The child is killed after these numbers of lines: early, in the middle, and after checkpoints
+    // of the write-ahead log.
     let lines = [
         0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 17, 23, 31, 50, 80, 130, 210, 340, 550, 900, 1500,
     ];
     for (round, lines) in lines.into_iter().enumerate() {
         kill_after(lines, round, &path, &mut known);
-        // At once, with nothing in between.
+        // The store is opened immediately after the kill.
         let store = Store::open(StoreOptions::sqlite(&path)).await.unwrap();
         check(&store, &known, round).await;
         store.close().await;
@@ -189,9 +193,9 @@ fn kill_after(lines: usize, round: usize, path: &Path, known: &mut HashMap<Strin
             child.kill().unwrap();
             is_killed = true;
         }
-        // A line that was cut off was not said.
+        // An incomplete last line is not an acknowledgement.
         let line = line.unwrap();
-        // The runner's own words may stand before the first one.
+        // The first line may begin with text of the test runner.
         let Some(at) = line.find(MARK) else { continue };
         let words: Vec<&str> = line[at + MARK.len()..].split(' ').collect();
         let &[what, run, number] = &words[..] else {
@@ -238,12 +242,12 @@ async fn check(store: &Store, known: &HashMap<String, Known>, round: usize) {
     }
     let mut messages: HashMap<&str, u64> = HashMap::new();
     for (id, run) in &stored {
-        // Those of earlier rounds were checked then; what they are is not changed by later ones.
+        // Runs of earlier rounds were already checked.
         if !id.starts_with(&format!("{round}-")) {
             continue;
         }
         let known = known.get(id).copied().unwrap_or_default();
-        // The three events of an append are one.
+        // Each append has three events, and is stored completely or not at all.
         assert_eq!(run.last_event % 3, 0, "{run:?}");
         let events = store.load_events(&me(), id, 0, u32::MAX).await.unwrap();
         let expected: Vec<_> = (1..=run.last_event).map(event).collect();
@@ -266,7 +270,7 @@ async fn check(store: &Store, known: &HashMap<String, Known>, round: usize) {
         } else {
             assert_eq!(known.step, 0, "{run:?}");
         }
-        // It can be gone on with.
+        // The run can be continued.
         store.acquire_run(&me(), id).await.unwrap();
         store
             .append_events(id, &[event(run.last_event + 1)])

@@ -1,5 +1,5 @@
-//! Any operations of two principals on two instances: the store does what a plain model in memory
-//! does.
+//! Compares the store with a simple model in memory, for generated operations of two principals on
+//! two instances.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -69,14 +69,14 @@ enum Op {
         off: i64,
         count: usize,
     },
-    /// The process dies, and another one takes its place.
+    /// The process ends without closing the store, and another process opens it.
     Crash,
     Close,
 }
 
 fn op() -> impl Strategy<Value = Op> {
     let (owner, session, run) = (|| 0..2_usize, || 0..SESSIONS.len(), || 0..RUNS.len());
-    // Mostly right.
+    // Most positions are correct, and some are off by one.
     let off = || prop_oneof![9 => Just(0_i64), 1 => -1..=1_i64];
     let state = prop_oneof![
         4 => Just(RunState::Finished),
@@ -118,20 +118,20 @@ struct ModelSession {
 #[derive(Debug, Clone)]
 struct ModelRun {
     record: RunRecord,
-    /// The instance that is at work on it.
+    /// Index of the instance that executes the run.
     holder: Option<usize>,
     events: Vec<StoredEvent>,
     snapshot: Option<(Arc<str>, Vec<Arc<Message>>)>,
 }
 
-/// In the order in which they came.
+/// A model of the store. Sessions and runs are in the order of their creation.
 #[derive(Debug, Default)]
 struct Model {
     sessions: Vec<ModelSession>,
     runs: Vec<ModelRun>,
 }
 
-/// What kind of failure it was.
+/// Returns the kind of an error as text.
 fn kind(error: &Error) -> &'static str {
     match error {
         Error::NotFound { .. } => "not found",
@@ -228,7 +228,7 @@ struct Stores {
     stores: [Store; 2],
 }
 
-/// Does one operation to both, and gives what the store and what the model says.
+/// Performs an operation on the store and on the model. Returns both outcomes.
 #[allow(clippy::too_many_lines, reason = "one arm for each operation")]
 async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (Outcome, Outcome) {
     let store = stores.stores[at].clone();
@@ -492,14 +492,14 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
             }
             drop(store);
             model.interrupt(at);
-            // The old one is dropped when the new one is there: both are alive for a moment.
+            // The new instance is opened before the old one is dropped, so both exist for a moment.
             stores.stores[at] = Store::open(stores.options.clone()).await.unwrap();
             (Ok(()), Ok(()))
         }
     }
 }
 
-/// Everything that a principal can see is what the model has.
+/// Checks that a principal reads the same data from the store as from the model.
 async fn compare(store: &Store, owner: usize, model: &Model) {
     let me = principal(owner);
     let mut sessions: Vec<&ModelSession> = model
@@ -535,7 +535,7 @@ async fn compare(store: &Store, owner: usize, model: &Model) {
         .collect();
     let mut listed = store.list_runs(&me, None, 10).await.unwrap();
     for run in &mut listed {
-        // The store's own clock.
+        // The store sets this time from the system clock, so it is not compared.
         run.updated_at.clear();
     }
     assert_eq!(listed, expected);
@@ -568,8 +568,8 @@ async fn compare(store: &Store, owner: usize, model: &Model) {
     }
 }
 
-/// What is exported and imported elsewhere is exported from there as it was, to the byte; but runs
-/// that were not over are now.
+/// Checks that an export of imported sessions equals the original export, except that unfinished
+/// runs are finished.
 async fn comes_back(store: &Store, elsewhere: &Store, owner: &Principal) {
     let first = exported(store, owner).await;
     let imported = elsewhere
@@ -581,12 +581,12 @@ async fn comes_back(store: &Store, elsewhere: &Store, owner: &Principal) {
         store.list_sessions(owner, 10).await.unwrap().len()
     );
     let second = exported(elsewhere, owner).await;
-    // But for the time in the first line.
+    // The first line is not compared, because it contains the time of the export.
     let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();
     assert_eq!(ended(&body(&first)), body(&second));
 }
 
-/// The records with every run over.
+/// Returns the records with all runs finished.
 fn ended(records: &str) -> String {
     let lines = records.split_inclusive('\n').map(|line| {
         let is_gone = line.starts_with("{\"state\":") || line.starts_with("{\"run_message\":");

@@ -1,9 +1,9 @@
-//! Every behaviour on PostgreSQL, and what is PostgreSQL's own: on a real server, which this test
-//! starts.
+//! All behaviours on PostgreSQL, and behaviours that only PostgreSQL has, with a real server that
+//! this test starts.
 //!
-//! One test, so that there is one server also where each test is a process of its own. It is
-//! ignored unless it is asked for, as `cargo xtask postgres` does, and fails without an installed
-//! server.
+//! There is only one test, so that only one server is started even if each test is a separate
+//! process. `cargo xtask postgres` runs the test, which is ignored otherwise. It fails if no server
+//! is installed.
 #![cfg(all(unix, feature = "postgres"))]
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,8 @@ use suite::{Place, events, fails, id, me, ok, record, release, says, session, st
 use switchboard_domain::{RunState, RunStore as _, SessionStore as _, SessionStoreError as Error};
 use switchboard_sessions::{Store, StoreOpenError, StoreOptions};
 
-/// Several at once make up for the server's round trips.
+/// Number of behaviours that are tested concurrently, because each waits for the server most of the
+/// time.
 const AT_ONCE: usize = 6;
 
 macro_rules! own {
@@ -57,7 +58,7 @@ async fn postgres_behaves_the_same() {
             let url = server.database(&format!("behaviour_{at}")).await;
             let options = StoreOptions::postgres(&url);
             let url = Some(url);
-            // A task of its own: a panic is its outcome.
+            // Each behaviour runs in a separate task, so that a panic is only its own result.
             let ran = tokio::spawn(behaviour(Place { options, url })).await;
             println!("{name}: {}", if ran.is_ok() { "ok" } else { "FAILED" });
             (name, ran)
@@ -102,7 +103,7 @@ async fn a_wrong_password_is_not_shown(place: Place) {
     assert!(!format!("{nonsense:?} {nonsense}").contains("hunter2"));
 }
 
-/// The address of a user of its own, who may do something with the tables that are there.
+/// Creates a user who may use the existing tables. Returns the URL for this user.
 async fn user(admin: &mut PgConnection, place: &Place, name: &str) -> String {
     let password = server::PASSWORD;
     for statement in [
@@ -140,7 +141,7 @@ async fn a_session_is_not_forgotten_while_its_run_is_taken_up(place: Place) {
     let store = place.open().await;
     suite::at_work(&store, "s", "r").await;
     release(&store, "r", RunState::Waiting, 1, &[]).await;
-    // Another process that has looked whether somebody is at work on it, and is about to forget it.
+    // Another process has found the run without an owner and is about to delete its session.
     let mut other = admin(&place).await;
     other.execute("BEGIN").await.unwrap();
     ok(other.execute("UPDATE sessions SET used_us = used_us WHERE id = 's'")).await;
@@ -160,7 +161,7 @@ async fn a_session_is_not_forgotten_while_its_run_is_taken_up(place: Place) {
             break;
         }
         assert!(!taking.is_finished(), "{:?}", taking.await);
-        // sleep: the server says nothing when somebody begins to wait
+        // sleep: the server does not report that a connection begins to wait
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     ok(other.execute("DELETE FROM sessions WHERE id = 's'; COMMIT")).await;
@@ -185,7 +186,7 @@ async fn a_server_without_free_connections_is_waited_for(place: Place) {
         let store = store.clone();
         tokio::spawn(async move { store.create_session(&me(), &session("t")).await })
     };
-    // It is refused at once, and again soon after.
+    // The connection is refused, and the store retries.
     let early = tokio::time::timeout(Duration::from_millis(300), &mut creating).await;
     assert!(early.is_err(), "{early:?}");
     ok(admin.execute("ALTER ROLE crowded CONNECTION LIMIT -1")).await;
@@ -206,13 +207,14 @@ async fn a_silent_server_is_given_up(place: Place) {
         let store = store.clone();
         tokio::spawn(async move { store.append_events("r", &events(1..=1)).await })
     };
-    // Without a limit, it would be the operating system's, which is a quarter of an hour.
+    // Without the time-out of the store, this read would wait for the time-out of the operating
+    // system, which is a quarter of an hour.
     let reading =
         tokio::time::timeout(Duration::from_secs(30), store.list_sessions(&me(), 9)).await;
     fails!(reading.unwrap(), Error::Unavailable { .. });
     line.unheard().await;
     line.mend();
-    // What was not begun, or not finished, is done when there is an answer again.
+    // A write that was not performed is retried when the connection works again.
     appending.await.unwrap().unwrap();
     until(&store, "r", RunState::Running).await;
     let expected = events(1..=1);
@@ -236,7 +238,7 @@ async fn a_server_is_checked_over_tls(server: &Server) {
         at(&url, "require", right).await,
         at(&url, "verify-ca", right).await,
         at(&url, "verify-full", right).await,
-        // Its certificate has another name, which is for `verify-full` alone to find fault with.
+        // The certificate has another host name. Only `verify-full` checks the name.
         at(&number, "verify-ca", right).await,
     ];
     for (at, store) in accepted.into_iter().enumerate() {
@@ -260,9 +262,9 @@ async fn a_server_is_checked_over_tls(server: &Server) {
     let refused = [
         at(&url, "verify-full", wrong).await,
         at(&url, "verify-ca", wrong).await,
-        // Who names a certificate wants it to count.
+        // With a root certificate in the URL, `require` also checks the certificate.
         at(&url, "require", wrong).await,
-        // No public authority has signed it.
+        // The certificate is not signed by a public authority.
         at(&url, "verify-full", None).await,
         at(&number, "verify-full", right).await,
     ];
@@ -287,7 +289,8 @@ async fn a_server_that_is_started_again_is_waited_for(server: &mut Server) {
     };
     server.start_again();
     appending.await.unwrap().unwrap();
-    // Who opens the store meanwhile does not take the run from it.
+    // Opening the store does not interrupt the runs of another store whose lock is lost for a
+    // moment.
     let second = Store::open(StoreOptions::postgres(&url)).await.unwrap();
     store.append_events("r", &events(3..=3)).await.unwrap();
     until(&second, "r", RunState::Running).await;
@@ -313,7 +316,7 @@ async fn lost_connections_are_made_again(place: Place) {
             )
             .await
             .unwrap();
-        // Nobody took it for dead, so it still has its run.
+        // No other instance treated this one as dead, so it still executes the run.
         ok(store.append_events("r", &events(round..=round))).await;
         store.save_snapshot("r", &snapshot()).await.unwrap();
         assert_eq!(
@@ -339,7 +342,7 @@ async fn until(store: &Store, run: &str, expected: RunState) {
         if state(store, run).await == expected {
             return;
         }
-        // sleep: the store takes its lock again when it finds out that it was lost
+        // sleep: the store acquires its lock again only when it detects the loss
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("run {run} is still {:?}", state(store, run).await);
@@ -350,7 +353,8 @@ async fn who_was_taken_for_dead_finds_out(place: Place) {
     let mut admin = admin(&place).await;
     store.create_session(&me(), &session("s")).await.unwrap();
     ok(store.begin_run(&me(), &record("r", "s"), 0, &says(&["go"]))).await;
-    // It takes the lock again within seconds; until then it can be taken for dead.
+    // The instance acquires its lock again within seconds. Until then, another instance can treat
+    // it as dead.
     let mut tries = 0;
     loop {
         admin
@@ -379,7 +383,7 @@ async fn who_was_taken_for_dead_finds_out(place: Place) {
         .release_run("r", RunState::Finished, None, 1, &[])
         .await;
     fails!(release, Error::RunConflict { .. });
-    // It goes on under another name.
+    // The instance continues with a new id.
     suite::at_work(&store, "t", "q").await;
     fails!(second.acquire_run(&me(), "q").await, Error::Busy { .. });
     second.append_events("r", &events(1..=1)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Every behaviour on SQLite, and what is SQLite's own.
+//! All behaviours on SQLite, and behaviours that only SQLite has.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 fn fresh() -> (Place, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    // The tests end processes, not machines.
+    // Syncing to the disk is disabled, because the tests do not simulate power failures.
     let options = StoreOptions::sqlite(folder.path().join("data/sessions.db"))
         .durability(Durability::ProcessCrash);
     (Place { options, url: None }, folder)
@@ -56,7 +56,7 @@ async fn locks_of_the_dead_are_removed() {
     drop(dying);
     closing.close().await;
     assert_eq!(locks(&folder), 2);
-    // A lock that was left before its row was written.
+    // The lock file exists, but the row of its instance was never written.
     std::fs::write(folder.path().join("data/sessions.db-locks/orphan"), "").unwrap();
     let opened = place.open().await;
     assert_eq!(locks(&folder), 2);
@@ -64,7 +64,7 @@ async fn locks_of_the_dead_are_removed() {
     opened.acquire_run(&suite::me(), "r").await.unwrap();
 }
 
-// Windows does not remove a file that is open.
+// The test does not run on Windows, which cannot remove an open file.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_store_whose_lock_was_removed_is_taken_for_dead_and_finds_out() {
@@ -76,7 +76,7 @@ async fn a_store_whose_lock_was_removed_is_taken_for_dead_and_finds_out() {
     second.acquire_run(&suite::me(), "r").await.unwrap();
     let refused = store.append_events("r", &suite::events(1..=1)).await;
     suite::fails!(refused, SessionStoreError::RunConflict { .. });
-    // It goes on under another name.
+    // The instance continues with a new id.
     suite::at_work(&store, "t", "q").await;
     let busy = second.acquire_run(&suite::me(), "q").await;
     suite::fails!(busy, SessionStoreError::Busy { .. });
@@ -91,13 +91,13 @@ async fn a_file_that_another_program_has_locked_is_unavailable() {
     ok(store.create_session(&me, &suite::session("s"))).await;
     let other = rusqlite::Connection::open(folder.path().join("data/sessions.db")).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    // Together: each of them waits for the lock.
+    // Both operations run concurrently, because each waits for the lock.
     let new = suite::session("t");
     let (created, pinged) =
         tokio::join!(store.create_session(&me, &new), store.check_store_access());
     suite::fails!(created, SessionStoreError::Unavailable { .. });
     suite::fails!(pinged, SessionStoreError::Unavailable { .. });
-    // Nothing was done, and what is there can be read.
+    // Nothing was written, and stored data can be read.
     assert_eq!(store.list_sessions(&me, 9).await.unwrap().len(), 1);
     other.execute_batch("ROLLBACK").unwrap();
     store.check_store_access().await.unwrap();

@@ -27,7 +27,7 @@ fn one_hop(subject: QueryNode, predicates: &[&str], object: QueryNode) -> QueryG
     }
 }
 
-/// The ids that the sample binds to the object of the query.
+/// Returns the ids that the sample binds to the object of the query.
 fn found(query: &QueryGraph) -> Vec<String> {
     let results = sample().query(query).unwrap().message.results.unwrap();
     let ids = results.iter();
@@ -136,7 +136,7 @@ fn names_are_found_by_category_and_organism() {
         let found = sample().find_names(name, category, taxon).unwrap();
         found.into_iter().map(|it| it.curie).collect()
     };
-    // The whole name comes before a part of a name.
+    // A match of the whole name comes before a match of a part.
     assert_eq!(curies("mpo", None, None), [MPO, "MONDO:0009694"]);
     let expected = ["MONDO:0009694"];
     assert_eq!(curies("MPO", Some("biolink:Disease"), None), expected);

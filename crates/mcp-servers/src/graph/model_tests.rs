@@ -86,7 +86,7 @@ fn descriptions_are_joined_and_nothing_is_forgotten() {
             "note": "kept", "weight": 2,
         })
     );
-    // The same once more changes nothing.
+    // Merging the same version again changes nothing.
     assert_eq!(joined.clone().merge_edge(newer), joined);
 
     let old = node(json!({"id": "a", "label": "A", "data": {"xrefs": ["x:1"]}}));

@@ -33,7 +33,7 @@ fn network(graph: &KnowledgeGraph) -> AdjacencyIndex<'_> {
 
 #[test]
 fn the_shortest_paths_come_first_and_the_length_is_bounded() {
-    // 0 → 1 → 2 → 3, a shortcut 0 → 2, and a way around over 4.
+    // The graph has the path 0 → 1 → 2 → 3, the shortcut 0 → 2, and the other path 0 → 4 → 3.
     let graph = graph(5, &[(0, 1), (1, 2), (2, 3), (0, 2), (0, 4), (4, 3)]);
     let network = network(&graph);
     let found = network.find_paths(0, 3, 3, false, 10);
@@ -56,7 +56,7 @@ fn a_limit_that_omits_paths_makes_the_result_incomplete() {
             complete: false
         }
     );
-    // The limit equals the number of paths.
+    // The limit equals the number of paths, so the result is complete.
     assert!(network.find_paths(0, 3, 3, false, 2).complete);
 }
 

@@ -1,5 +1,5 @@
-//! Any arguments: the input schema of a tool and its Rust type accept the same ones, and each
-//! result matches the output schema.
+//! Generated arguments: the input schema of a tool and its Rust type accept the same arguments, and
+//! each result matches the output schema.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! The server `bte`, as a client sees it, against a stand-in for the service.
+//! The server `bte`, as a client sees it, with a fake service.
 
 use std::{fmt::Write as _, path::Path, sync::Arc, time::Duration};
 
@@ -65,7 +65,7 @@ async fn the_lists_of_tools() {
     insta::assert_json_snapshot!(reading);
     let adding = client_with_graph(&service, &folder.path().join("graph.db")).await;
     let adding = adding.list_all_tools().await.unwrap();
-    // With a graph they are the same but for the argument, and for what clients may assume.
+    // With a graph, the tools differ only in the argument `addToGraph` and in their annotations.
     for (reads, adds) in reading.iter().zip(&adding) {
         assert_eq!(
             (&reads.name, &reads.description),
@@ -196,7 +196,7 @@ async fn results_are_added_to_the_graph_of_the_conversation() {
     assert_eq!(state["edges"], first["edges"]);
     let other = data(call(&graph, "get_graph_state", json!({})).await);
     assert_eq!(other["metadata"]["nodeCount"], 0);
-    // Only when it is asked for.
+    // Without `addToGraph`, nothing is added.
     let without = data(call(&bte, "query_bte_getall", json!({"entityId": MPO})).await);
     assert_eq!(without.get("added"), None);
     let other = data(call(&graph, "get_graph_state", json!({})).await);
@@ -261,7 +261,8 @@ async fn names_are_looked_up_with_a_resolver() {
     insta::assert_snapshot!(seen);
 }
 
-/// What the model reads when a service answers one part like this, and how often it was asked.
+/// Returns the text that the model gets if the service returns this reply, and the number of
+/// requests.
 async fn failing(reply: impl Fn() -> Reply + Send + Sync + 'static) -> String {
     let service = Service::scripted(move |_, _| reply()).await;
     let client = client(&service).await;
@@ -397,7 +398,7 @@ async fn requests_to_a_silent_service_time_out() {
         shown.starts_with("The service did not send a complete response within 0.25 seconds."),
         "{shown}"
     );
-    // Every request is given up, not left to run.
+    // Each request is cancelled when the tool call times out.
     let mut seen = Vec::new();
     for _ in 0..6 {
         let next = timeout(Duration::from_secs(30), service.seen.recv());
@@ -418,7 +419,7 @@ async fn a_cancelled_call_cancels_its_requests() {
     let patience = Duration::from_secs(30);
     let seen = timeout(patience, service.seen.recv()).await.unwrap();
     assert_eq!(seen, Some(Seen::Query));
-    // The client lives on and tells the server that nobody waits any more.
+    // The call is cancelled, but the client stays connected, so the server gets a cancellation.
     asking.abort();
     let seen = timeout(patience, service.seen.recv()).await.unwrap();
     assert_eq!(seen, Some(Seen::GivenUp));
@@ -450,7 +451,7 @@ async fn a_too_large_response_is_an_error() {
     }
 }
 
-/// More than a thousand bytes of nothing that is JSON all the same.
+/// A valid JSON text with more than a thousand spaces.
 const LARGE: &str = {
     const BLANKS: [u8; 1024] = [b' '; 1024];
     match std::str::from_utf8(&BLANKS) {
@@ -466,7 +467,7 @@ async fn an_incomplete_response_is_an_error() {
         Reply::Body(200, Vec::new(), Body::from_stream(stream::iter(chunks)))
     })
     .await;
-    // The pauses between the attempts, a second and two, do not fit in.
+    // The time-out is shorter than the delays between the attempts.
     let bte = BteOptions {
         timeout: Duration::from_millis(900),
         ..BteOptions::new(&service.url)
@@ -525,7 +526,7 @@ async fn long_results_are_shortened_but_added_completely() {
     assert_eq!(content["nodes"].as_array().unwrap().len(), 1000);
     assert_eq!(content["edges"].as_array().unwrap().len(), 999);
     assert_eq!(content["complete"], false);
-    // The graph has all.
+    // The graph gets all nodes and edges, although the result contains only some of them.
     assert_eq!(content["added"]["nodes"]["added"], 1200);
     assert_eq!(content["added"]["edges"]["added"], 1199);
 }
@@ -588,7 +589,7 @@ async fn the_texts_of_the_sample() {
 
 #[tokio::test]
 async fn the_sample_does_not_hide_errors() {
-    // It is not used unless it is enabled.
+    // Without the option, the sample is not used.
     let bte = BteOptions {
         sample_if_offline: false,
         ..offline_options()
@@ -596,7 +597,7 @@ async fn the_sample_does_not_hide_errors() {
     let bte = ServerOptions::new().with_bte(bte);
     let result = getall(&client_of("bte", bte).await).await;
     assert!(refusal(&result).contains("cannot be reached"));
-    // A service that can be reached and fails is not replaced, not even in part.
+    // A service that can be reached but fails is not replaced by the sample, not even in part.
     let service = Service::scripted(|_, _| Reply::text(500, "")).await;
     let bte = BteOptions {
         sample_if_offline: true,

@@ -1,4 +1,4 @@
-//! A server on the real standard input and output, as clients start it.
+//! A bundled server as a child process on standard input and output, as clients start it.
 
 use std::{process::Stdio, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{
     streams::{messages, session},
 };
 
-/// The child's side.
+/// Not a test: this function is the server process that the test below starts.
 #[test]
 #[ignore = "serves standard input: the test below starts it as a child process"]
 fn serves_its_standard_input() {
@@ -36,14 +36,14 @@ async fn a_child_process_answers_and_exits_when_its_input_is_closed() {
     let mut input = child.stdin.take().unwrap();
     input.write_all(session().as_bytes()).await.unwrap();
     drop(input);
-    // Far above what it takes: only so that a server that stays cannot hang the tests.
+    // Time limit that only prevents the test from hanging. The server ends much faster.
     let output = tokio::time::timeout(Duration::from_secs(30), child.wait_with_output())
         .await
         .unwrap()
         .unwrap();
     let written = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{written}");
-    // The frame of the test program itself goes to standard output too.
+    // Standard output also contains lines of the test runner.
     let lines: Vec<&str> = written.lines().collect();
     let protocol: Vec<&str> = lines
         .iter()

@@ -1,4 +1,4 @@
-//! A real client, however it is connected.
+//! A client of the library rmcp for every transport.
 
 use rmcp::{
     RoleClient,
@@ -14,8 +14,8 @@ pub(crate) const NAME: &str = "customer-service";
 
 pub(crate) type Client = RunningService<RoleClient, ClientConfig>;
 
-/// Connects as a client of exactly this version does: 2026-07-28 without a handshake, the earlier
-/// ones with `initialize`.
+/// Connects as a client of exactly this protocol version: 2026-07-28 without a handshake, earlier
+/// versions with `initialize`.
 pub(crate) async fn connect<T, E, A>(transport: T, version: ProtocolVersion) -> Client
 where
     T: IntoTransport<RoleClient, E, A>,
@@ -38,7 +38,7 @@ where
         .unwrap()
 }
 
-/// A server over a pipe of this process, and how it ended.
+/// A client of a server in this process, and the result of the server.
 pub(crate) struct Piped {
     pub(crate) client: Client,
     pub(crate) server: JoinHandle<Result<(), ServerError>>,
@@ -54,7 +54,7 @@ pub(crate) async fn over_pipe(options: ServerOptions, version: ProtocolVersion) 
     Piped { client, server }
 }
 
-/// A client of a fresh server with the latest version and data in memory.
+/// Connects a client with the latest version to a new server with data in memory.
 pub(crate) async fn fresh() -> Client {
     over_pipe(ServerOptions::new(), ProtocolVersion::LATEST)
         .await
@@ -62,14 +62,14 @@ pub(crate) async fn fresh() -> Client {
 }
 
 impl Piped {
-    /// Closes the pipe and waits until the server has ended well.
+    /// Closes the connection and checks that the server ends without an error.
     pub(crate) async fn end(self) {
         self.client.cancel().await.unwrap();
         self.server.await.unwrap().unwrap();
     }
 }
 
-/// A server over HTTP on a free port of loopback.
+/// A server over HTTP on a free port of the loopback interface.
 pub(crate) struct Listening {
     pub(crate) url: String,
     stop: oneshot::Sender<()>,
@@ -98,13 +98,13 @@ impl Listening {
         connect(transport, version).await
     }
 
-    /// Shuts the server down and waits until it has ended well.
+    /// Shuts the server down and checks that it ends without an error.
     pub(crate) async fn end(self) {
         self.stop.send(()).unwrap();
         self.server.await.unwrap().unwrap();
     }
 
-    /// Begins the shutdown only.
+    /// Requests a shutdown and does not wait for it.
     pub(crate) fn stop(self) -> JoinHandle<Result<(), ServerError>> {
         self.stop.send(()).unwrap();
         self.server
@@ -120,19 +120,19 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallToolRequestParams {
     CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments)
 }
 
-/// The text of a result, which is all that most models see.
+/// Returns the text of a result, which is the only part that most models get.
 pub(crate) fn text(result: &CallToolResult) -> &str {
     assert_eq!(result.content.len(), 1);
     &result.content[0].as_text().unwrap().text
 }
 
-/// The structured content of a result that is no error.
+/// Returns the structured content of a result. Panics for an error.
 pub(crate) fn data(result: CallToolResult) -> Value {
     assert_eq!(result.is_error, Some(false), "{}", text(&result));
     result.structured_content.unwrap()
 }
 
-/// Reads calls, each a tool with its arguments in JSON. Indented lines continue a call.
+/// Parses calls, each a tool with its arguments in JSON. Indented lines continue a call.
 pub(crate) fn calls(text: &str) -> Vec<(String, Value)> {
     let text = text.trim().replace("\n    ", " ");
     let calls = text.lines().map(|line| {
@@ -142,7 +142,7 @@ pub(crate) fn calls(text: &str) -> Vec<(String, Value)> {
     calls.collect()
 }
 
-/// Executes calls, and returns them with the texts of their results.
+/// Executes calls and returns them with the texts of their results.
 pub(crate) async fn texts(
     client: &Client,
     calls: Vec<(String, Value)>,
@@ -174,7 +174,7 @@ pub(crate) async fn contents(client: &Client, calls: Vec<(String, Value)>) -> Ve
     for (name, arguments) in calls {
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
         let mut schema = tool.output_schema.as_deref().unwrap().clone();
-        // The schema must contain all fields.
+        // With this rule, the validator also finds fields that are not in the schema.
         schema.insert("additionalProperties".to_owned(), Value::Bool(false));
         let validator = jsonschema::validator_for(&Value::Object(schema)).unwrap();
         let content = data(call(client, &name, arguments.clone()).await);

@@ -1,4 +1,4 @@
-//! Many calls at once.
+//! Many concurrent calls.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,7 +19,7 @@ async fn concurrent_calls_of_a_client_are_independent() {
     for number in 1..=CALLS {
         let client = Arc::clone(&client);
         calls.spawn(async move {
-            // Every other call reads, with an answer that tells whose it is.
+            // Every second call reads. Its result contains the id of its customer.
             let (tool, arguments) = if number % 2 == 0 {
                 let subject = format!("Subject {number}");
                 (

@@ -1,4 +1,4 @@
-//! Data in a file.
+//! Servers with a data file.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use switchboard_mcp_servers::{ServerOptions, bind_http};
 
 use crate::client::{NAME, call, data, over_pipe};
 
-/// Opens the file as another program does.
+/// Opens the data file as another program does.
 pub(crate) fn database(file: &Path) -> Connection {
     Connection::open(file).unwrap()
 }
 
-/// Returns the error of a start with this file, without the path of its folder.
+/// Returns the error of a server that starts with this data file, without the path of the folder.
 async fn problem(file: &Path) -> String {
     let options = ServerOptions::new().with_data_file(file);
     let error = bind_http(NAME, ([127, 0, 0, 1], 0).into(), options).await;
@@ -133,8 +133,8 @@ async fn other_files_are_refused_unchanged() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_file_that_cannot_be_created_has_an_error() {
-    // Write protection does not hold for root, who runs many containers; a name that is too long
-    // for the file system holds for everyone.
+    // The name is too long for the file system. A write-protected folder would not work here,
+    // because many containers run as root.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x".repeat(300));
     let text = problem(&file).await;
@@ -153,7 +153,8 @@ async fn a_server_waits_for_another_process_that_is_writing() {
     let (ticket, ()) = tokio::join!(
         call(&piped.client, "create_support_ticket", ticket),
         async {
-            // The ticket is on its way by now, or will find the file free: both must succeed.
+            // The ticket waits for the lock or starts after its release. In both cases it is
+            // stored.
             other.execute_batch("COMMIT").unwrap();
         },
     );

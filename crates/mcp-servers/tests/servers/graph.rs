@@ -6,7 +6,7 @@ use switchboard_mcp_servers::{ServerOptions, serve_stream};
 
 use crate::client::{Client, call, calls, connect, contents, data, texts};
 
-/// A client of a server over a pipe of this process.
+/// Connects a client to a server in this process.
 pub(crate) async fn client_of(name: &'static str, options: ServerOptions) -> Client {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
@@ -50,7 +50,7 @@ fn edges() -> Value {
     ])
 }
 
-/// A session, in this order on one server.
+/// Calls that are executed in this order on one server.
 const SESSION: &str = r#"
 get_graph_state {}
 add_nodes {"nodes": NODES}

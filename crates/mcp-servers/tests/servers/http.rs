@@ -1,4 +1,4 @@
-//! Streamable HTTP, from outside.
+//! Streamable HTTP, with single requests.
 
 use std::{fmt::Write as _, io, net::SocketAddr};
 
@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::client::{Listening, NAME, bound, call, data, over_http};
 
-/// A call that needs nothing before it.
+/// Returns a call that needs no session.
 fn body() -> Value {
     json!({
         "jsonrpc": "2.0",
@@ -38,14 +38,14 @@ const HEADERS: [(&str, &str); 5] = [
     ("mcp-name", "calculate_account_value"),
 ];
 
-/// An answer off the wire: its status, its head in small letters, and its body.
+/// A response: its status, its head in lower case, and its body.
 struct Answer {
     status: u16,
     head: String,
     body: String,
 }
 
-/// Sends a request as it is and reads until the server closes the connection.
+/// Sends a request unchanged and reads until the server closes the connection.
 async fn exchange(address: SocketAddr, request: &str) -> Answer {
     let mut connection = TcpStream::connect(address).await.unwrap();
     connection.write_all(request.as_bytes()).await.unwrap();
@@ -59,7 +59,7 @@ async fn exchange(address: SocketAddr, request: &str) -> Answer {
     }
 }
 
-/// The call, with these headers instead of or beside the usual ones.
+/// Sends the call with these headers, which replace or extend the usual headers.
 async fn post(listening: &Listening, path: &str, headers: &[(&str, &str)]) -> Answer {
     let address = address(listening);
     let host = address.to_string();
@@ -152,7 +152,7 @@ async fn further_hosts_can_be_allowed() {
         let (status, text) = (answer.status, answer.body);
         assert_eq!(status, expected, "{host} from {origin}: {text}");
     }
-    // This machine still counts.
+    // Requests to the loopback address are still accepted.
     assert_eq!(post(&listening, "/mcp", &[]).await.status, 200);
     listening.end().await;
 }
@@ -175,7 +175,7 @@ async fn the_bound_address_is_known_before_serving() {
     let shown = format!("{server:?}");
     assert!(shown.contains("127.0.0.1"), "{shown}");
 
-    // An address that stands for all of them is not one to connect to.
+    // The URL of a server on all interfaces contains the loopback address.
     let options = ServerOptions::new().with_token(token());
     let everywhere = bind_http(NAME, ([0, 0, 0, 0], 0).into(), options);
     let everywhere = everywhere.await.unwrap();
@@ -210,7 +210,7 @@ async fn only_requests_with_the_token_are_answered() {
         (&[("authorization", "Bearer ")], 401),
         (&[("authorization", "0123456789abcdef")], 401),
         (&[("x-api-key", "0123456789abcdef0")], 401),
-        // The other checks stay.
+        // A valid token does not disable the check of the origin.
         (
             &[
                 ("authorization", "Bearer 0123456789abcdef"),
@@ -262,7 +262,7 @@ async fn a_running_request_is_answered_during_the_shutdown() {
     for (name, value) in HEADERS {
         write!(head, "{name}: {value}\r\n").unwrap();
     }
-    // "100 Continue" is the proof that the server has begun with the request.
+    // The response "100 Continue" proves that the server processes the request.
     write!(
         head,
         "content-length: {}\r\nexpect: 100-continue\r\n\r\n",
@@ -295,7 +295,8 @@ async fn dropping_a_server_closes_its_connections() {
     connection.read_exact(&mut first).await.unwrap();
     assert_eq!(&first[..], b"HTTP/1.1 404");
     server.abort();
-    // Only ends when the connection does, which HTTP/1.1 keeps open otherwise.
+    // Reading ends only if the server closes the connection, because HTTP/1.1 keeps connections
+    // open.
     let mut rest = Vec::new();
     connection.read_to_end(&mut rest).await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
@@ -311,8 +312,8 @@ async fn idle_clients_do_not_delay_the_shutdown() {
         data(call(&client, "calculate_account_value", value).await);
         clients.push(client);
     }
-    // On the paused clock a wait for the end of the grace would be over at once, so the time that
-    // passes on it shows whether there was one.
+    // The clock is paused, so it advances only if the server waits for a time-out. The elapsed time
+    // shows whether it did.
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
     listening.end().await;

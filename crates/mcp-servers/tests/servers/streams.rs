@@ -1,4 +1,4 @@
-//! How a server on a pair of streams begins and ends.
+//! Start and end of a server on a pair of streams.
 
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
 use crate::client::{NAME, call, connect, data};
 
-/// Requests of an `initialize` session, one a line, with a call as the last one.
+/// Returns the requests of an `initialize` session, one per line. The last one is a call.
 pub(crate) fn session() -> String {
     let initialize = json!({
         "protocolVersion": "2025-11-25",
@@ -23,7 +23,7 @@ pub(crate) fn session() -> String {
     messages.map(|message| format!("{message}\n")).concat()
 }
 
-/// Everything the server wrote, each line of which must be a message.
+/// Parses the output of the server, whose lines must all be messages.
 pub(crate) fn messages(output: &str) -> Vec<Value> {
     output
         .lines()
@@ -35,7 +35,7 @@ pub(crate) fn messages(output: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Sends `input`, closes it, and gives all that was written until the server closed its side.
+/// Sends `input`, closes it, and returns the result and the output of the server.
 async fn exchange(input: &str) -> (Result<(), ServerError>, String) {
     let (mut near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
@@ -82,12 +82,13 @@ async fn a_running_call_is_answered_before_the_end() {
         let (near_reader, mut input) = tokio::io::split(near);
         let mut output = BufReader::new(near_reader).lines();
         input.write_all(session().as_bytes()).await.unwrap();
-        // The answers to `initialize` and to the first call: the file is there and free.
+        // These are the responses to `initialize` and to the first call. So the file exists and is
+        // not locked.
         for _ in 0..2 {
             output.next_line().await.unwrap().unwrap();
         }
 
-        // A ticket cannot be written while another process is writing …
+        // Another process holds the write lock, so the ticket waits …
         let other = crate::files::database(&file);
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let ticket = json!({"customer_id": 42, "subject": "Last words"});
@@ -96,7 +97,7 @@ async fn a_running_call_is_answered_before_the_end() {
         let ping = json!({"jsonrpc": "2.0", "id": 4, "method": "ping"});
         let requests = format!("{ticket}\n{ping}\n");
         input.write_all(requests.as_bytes()).await.unwrap();
-        // … so what comes is the answer to the later request, and the earlier one is being worked on.
+        // … and the server answers the later request while it still executes the earlier one.
         let answer = output.next_line().await.unwrap().unwrap();
         assert!(answer.contains("\"id\":4"), "{answer}");
 
@@ -107,7 +108,7 @@ async fn a_running_call_is_answered_before_the_end() {
             input.shutdown().await.unwrap();
         }
         other.execute_batch("COMMIT").unwrap();
-        // A program exits once the server has ended, so it must not end before the answer is out.
+        // The response must be written before the server ends, because a program exits then.
         let last = tokio::select! {
             biased;
             line = output.next_line() => line.unwrap().unwrap(),

@@ -1,11 +1,11 @@
-//! What the tools are, take and give.
+//! Definitions, arguments and results of the tools of `customer-service`.
 
 use rmcp::{model::ErrorCode, service::ServiceError};
 use serde_json::{Value, json};
 
 use crate::client::{call, calls, contents, data, fresh, request, texts};
 
-/// Calls that succeed, in this order on one server.
+/// Calls that succeed, executed in this order on one server.
 const GOOD_CALLS: &str = r#"
 get_recent_customers {"limit": 3}
 get_recent_customers {"limit": 1, "since": "2026-10-30"}
@@ -107,14 +107,14 @@ async fn recent_customers_are_sorted_and_filtered_by_date() {
     sorted.sort();
     sorted.reverse();
     assert_eq!(keys, sorted);
-    // The order of the ids is another one, so sorting by them would not do.
+    // The customers are not sorted by id, so the test detects sorting by the wrong column.
     assert!(!keys.is_sorted_by_key(|(_, id)| std::cmp::Reverse(*id)));
 
     let ten = data(call(&client, "get_recent_customers", json!({})).await);
     assert_eq!(ten["customers"].as_array().unwrap()[..], all[..10]);
     assert_eq!(ten["matching"], 48);
 
-    // The day itself counts.
+    // Customers who joined on the day of `since` are included.
     let day = &keys[20].0;
     let since = data(call(&client, "get_recent_customers", json!({"since": day})).await);
     let expected = keys.iter().filter(|(joined, _)| joined >= day).count();
@@ -137,7 +137,7 @@ async fn a_ticket_is_an_activity_of_its_customer() {
 #[tokio::test]
 async fn null_and_whole_floats_are_accepted() {
     let client = fresh().await;
-    // Strict modes send null for what is left out; Python writes 42.0.
+    // Some strict modes send null for missing arguments, and Python programs send 42.0 for 42.
     let recent = json!({"limit": 2.0, "since": null});
     let recent = data(call(&client, "get_recent_customers", recent).await);
     assert_eq!(recent["customers"].as_array().unwrap().len(), 2);

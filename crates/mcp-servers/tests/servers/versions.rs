@@ -1,4 +1,4 @@
-//! Every protocol version, over every transport, gives the same answers.
+//! Checks that all protocol versions and transports give the same results.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use switchboard_mcp_servers::ServerOptions;
 
 use crate::client::{Client, call, data, over_http, over_pipe, text};
 
-/// What a client of any version sees: tools, an answer, an error, a ticket.
+/// Returns the texts that a client gets: instructions, tools, a result, an error and a ticket.
 async fn conversation(client: &Client, version: &ProtocolVersion) -> String {
     let info = client.peer_info().unwrap();
     assert_eq!(&info.protocol_version, version);

@@ -10,11 +10,11 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Durability, Store, database::sqlite::Sqlite};
 
-/// Maximum number of pages of the file. A larger file is a full disk to SQLite. Enough for the
-/// tables and a few messages.
+/// Maximum number of pages of the file. SQLite reports a full disk for a larger file. The file has
+/// space for the tables and a few messages.
 const PAGES: &str = "90";
 
-/// A store on a disk that is almost full.
+/// Creates a store on a disk that is almost full.
 async fn cramped() -> (Store, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
@@ -91,7 +91,7 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert!(held > 0);
     assert!(said(&failure).contains("full"), "{}", said(&failure));
     for _ in 0..2 {
-        // The same write is refused again, and the stored messages can be read.
+        // The same write fails again, and the stored messages can still be read.
         let again = store.append_messages(&me, &s, held, &says(20_000)).await;
         assert!(said(&again.unwrap_err()).contains("full"));
         assert_eq!(
@@ -123,7 +123,7 @@ async fn small_writes_succeed_on_a_disk_that_is_too_full_for_a_large_one() {
     let me = me();
     let (s, u) = (SessionId("s".into()), SessionId("u".into()));
     let (large, small) = (says(1 << 20), says(10));
-    // All are queued before the writer starts: one transaction.
+    // All writes are queued before the writer thread runs, so they are in one transaction.
     let (first, large, renamed, second) = join4(
         store.append_events("r", &event(1)),
         store.append_messages(&me, &s, 0, &large),

@@ -1,4 +1,4 @@
-//! Certificates for one test, made with the program `openssl`.
+//! Certificates for one test, created with the program `openssl`.
 
 use std::{
     fs,
@@ -6,7 +6,8 @@ use std::{
     process::Command,
 };
 
-/// Files with the certificates of two authorities, of which the first has signed the server's.
+/// Files with the certificates of two authorities. The first one has signed the certificate of the
+/// server.
 #[derive(Debug, Clone)]
 pub(crate) struct Certificates {
     pub(crate) server: PathBuf,
@@ -16,7 +17,8 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// `None` if there is no `openssl`. The server is called `localhost`.
+    /// Creates the certificates. The name of the server is `localhost`. Returns `None` without the
+    /// program `openssl`.
     pub(crate) fn make(folder: &Path) -> Option<Self> {
         Command::new("openssl").arg("version").output().ok()?;
         let openssl = |arguments: &str| {

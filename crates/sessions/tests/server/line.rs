@@ -1,4 +1,4 @@
-//! The way to a server, which can be cut without a word.
+//! A proxy to a server that can stop forwarding without closing connections.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// Passes everything on, until it is cut: then the server is told that its clients are gone, and
-/// they are told nothing.
+/// Forwards all data until it is cut. Then it closes the connections to the server, but not those
+/// to the clients.
 #[derive(Debug)]
 pub(crate) struct Line {
     folder: TempDir,
     is_cut: watch::Sender<bool>,
-    /// How many have called in vain.
+    /// Number of clients that connected after the cut.
     unheard: watch::Receiver<usize>,
     task: AbortHandle,
 }
@@ -48,7 +48,7 @@ impl Line {
                             _ = cut.wait_for(|is_cut| *is_cut) => {}
                         }
                     }
-                    // Nothing answers, for as long as the client has patience.
+                    // The client gets no response as long as it waits.
                     let _ = copy(&mut client, &mut sink()).await;
                 });
             }
@@ -62,7 +62,7 @@ impl Line {
         }
     }
 
-    /// Where its socket is.
+    /// Returns the folder with the socket of the proxy.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -71,12 +71,12 @@ impl Line {
         self.is_cut.send_replace(true);
     }
 
-    /// Who calls from now on is heard.
+    /// Forwards new connections again.
     pub(crate) fn mend(&self) {
         self.is_cut.send_replace(false);
     }
 
-    /// Until somebody has called in vain.
+    /// Waits until a client has connected after the cut.
     pub(crate) async fn unheard(&mut self) {
         let unheard = self.unheard.wait_for(|calls| *calls > 0).await;
         assert!(unheard.is_ok());

@@ -1,5 +1,5 @@
-//! A PostgreSQL server for one test: in a folder of its own, reached through a socket in it, and
-//! with TLS over a port of the machine itself.
+//! A PostgreSQL server for one test: in a temporary folder, with a socket in it, and with TLS on a
+//! loopback port.
 
 mod certificates;
 mod line;
@@ -23,15 +23,15 @@ use tempfile::TempDir;
 use certificates::Certificates;
 pub(crate) use line::Line;
 
-/// For whoever has to install one.
+/// Help text for an installation of the server.
 pub(crate) const WHERE: &str = "Its programs `initdb` and `postgres` are looked for in the folder \
     that SWITCHBOARD_POSTGRES_BIN names, on PATH, and in /usr/lib/postgresql/*/bin; `cargo xtask \
     postgres` gets them where there are none";
 
 pub(crate) const PASSWORD: &str = "correct-horse";
 
-/// Stops when it is dropped, and also when this process is killed: its shell reads from a pipe of
-/// ours.
+/// A running server. It stops when this value is dropped. It also stops when this process is
+/// killed, because a shell then reads the end of a pipe.
 #[derive(Debug)]
 pub(crate) struct Server {
     shell: Child,
@@ -39,11 +39,11 @@ pub(crate) struct Server {
     user: Option<User>,
     folder: TempDir,
     port: u16,
-    /// None without the program that makes them.
+    /// The certificates. `None` without the program `openssl`.
     certificates: Option<Certificates>,
 }
 
-/// Who may run a server: it refuses root.
+/// The user who runs the server. PostgreSQL refuses to run as root.
 #[derive(Debug, Clone, Copy)]
 struct User {
     uid: u32,
@@ -51,10 +51,11 @@ struct User {
 }
 
 impl Server {
-    /// `None` if none is installed.
+    /// Starts a server. Returns `None` if none is installed.
     pub(crate) fn start() -> Option<Self> {
         let programs = programs()?;
-        // The address of a socket is short, and some machines' folders for temporary files are not.
+        // The folder has a short path, because the path of a socket may have only about a hundred
+        // bytes.
         let folder = tempfile::Builder::new()
             .prefix("pg")
             .tempdir_in("/tmp")
@@ -85,7 +86,7 @@ impl Server {
         if let (Some(User { uid, gid }), Some(made)) = (user, &certificates) {
             chown(&made.key, Some(uid), Some(gid)).unwrap();
         }
-        // Somebody else may be quicker to take a port that was free.
+        // Another process may take the free port first, so the start is tried several times.
         let mut tries = 0;
         let (shell, port) = loop {
             let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -108,21 +109,21 @@ impl Server {
         })
     }
 
-    /// Ends it, with every connection.
+    /// Stops the server and closes all connections.
     pub(crate) fn stop(&mut self) {
-        // The end of the pipe is what the shell waits for.
+        // Closing the pipe ends the shell.
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
     }
 
-    /// Starts it again after that.
+    /// Starts the server again after [`stop`](Self::stop).
     pub(crate) fn start_again(&mut self) {
         let (folder, certificates) = (self.folder.path(), self.certificates.as_ref());
         let shell = serve(&self.programs, self.user, folder, self.port, certificates);
         self.shell = shell.unwrap();
     }
 
-    /// The address of a new database.
+    /// Creates a database and returns its URL.
     pub(crate) async fn database(&self, name: &str) -> String {
         let mut admin = PgConnection::connect(&self.url("postgres", PASSWORD))
             .await
@@ -138,7 +139,8 @@ impl Server {
         format!("postgres://switchboard:{password}@localhost:{port}/{database}?host={folder}")
     }
 
-    /// The address of a database over TLS, and the certificates; `None` where there are none.
+    /// Returns the URL of a database over TLS, with the certificates. Returns `None` if there are
+    /// no certificates.
     pub(crate) fn with_tls(&self, database: &str, host: &str) -> Option<(String, &Certificates)> {
         let port = self.port;
         let url = format!("postgres://switchboard:{PASSWORD}@{host}:{port}/{database}");
@@ -146,7 +148,7 @@ impl Server {
     }
 }
 
-/// A line to the server of this address, and the address at its other end.
+/// Creates a proxy to the server of this URL. Returns the URL through the proxy.
 pub(crate) fn line_to(url: &str) -> (Line, String) {
     let (address, folder) = url.split_once("?host=").unwrap();
     let port = address.rsplit(['/', ':']).nth(1).unwrap();
@@ -161,7 +163,7 @@ impl Drop for Server {
     }
 }
 
-/// `None` if it ends instead, and says why.
+/// Starts the server. Returns `None` and prints its output if it ends.
 fn serve(
     programs: &Path,
     user: Option<User>,
@@ -190,13 +192,13 @@ fn serve(
     if is_ready(&mut shell) {
         return Some(shell);
     }
-    // Its end, with which the shell ends too.
+    // Closing the pipe ends the shell.
     drop(shell.stdin.take());
     let _ = shell.wait();
     None
 }
 
-/// The folder with `initdb` and `postgres`.
+/// Returns the folder with `initdb` and `postgres`.
 fn programs() -> Option<PathBuf> {
     let named = env::var_os("SWITCHBOARD_POSTGRES_BIN").map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
@@ -214,7 +216,8 @@ fn programs() -> Option<PathBuf> {
         .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
-/// Where this process is root's: who else runs the server. The folder is given to them.
+/// If this process runs as root, returns another user for the server and gives the folder to this
+/// user.
 fn unprivileged(folder: &Path) -> Option<User> {
     let metadata = fs::metadata(folder).unwrap();
     if metadata.uid() != 0 {
@@ -234,7 +237,8 @@ fn unprivileged(folder: &Path) -> Option<User> {
     Some(user)
 }
 
-/// The same programs where the user can start them: what lies in a folder of root's own is copied.
+/// Returns a folder with programs that the user can start. Copies the programs if the user cannot
+/// access them.
 fn reachable(programs: PathBuf, user: Option<User>, folder: &Path) -> PathBuf {
     let starts = |programs: &Path| {
         let mut initdb = as_user(&programs.join("initdb"), user, folder);
@@ -244,7 +248,8 @@ fn reachable(programs: PathBuf, user: Option<User>, folder: &Path) -> PathBuf {
     if starts(&programs) {
         return programs;
     }
-    // With its libraries and its other files, which it finds from where it is.
+    // The whole installation is copied, because the programs find their libraries by a relative
+    // path.
     let all = fs::canonicalize(programs.parent().unwrap()).unwrap();
     let copy = folder.join("programs");
     let mut copying = Command::new("cp");
@@ -262,7 +267,7 @@ fn reachable(programs: PathBuf, user: Option<User>, folder: &Path) -> PathBuf {
 
 fn as_user(program: &Path, user: Option<User>, folder: &Path) -> Command {
     let mut command = Command::new(program);
-    // Theirs, which the current one need not be; and messages that can be read here.
+    // The user may not have access to the current folder. The locale makes the messages English.
     command
         .current_dir(folder)
         .env("LC_ALL", "C")
@@ -273,20 +278,20 @@ fn as_user(program: &Path, user: Option<User>, folder: &Path) -> Command {
     command
 }
 
-/// When it can be reached, or has ended.
+/// Waits until the server accepts connections or has ended.
 fn is_ready(shell: &mut Child) -> bool {
     let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
     let mut said = String::new();
     for line in lines.by_ref() {
         let line = line.unwrap();
         if line.contains("ready to accept connections") {
-            // What it says later must not fill the pipe.
+            // Later output is read too, because a full pipe would block the server.
             thread::spawn(move || lines.for_each(drop));
             return true;
         }
         said.push_str(&line);
         said.push('\n');
-        // The shell would wait for the test.
+        // The shell stays alive until the pipe is closed, so the output has no end here.
         if line.contains("database system is shut down") {
             break;
         }

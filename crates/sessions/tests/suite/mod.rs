@@ -1,4 +1,4 @@
-//! What a store does, on whichever database. Each behaviour gets a database of its own.
+//! Behaviours of a store on every database. Each behaviour gets a separate database.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,16 +18,16 @@ use switchboard_domain::{
 };
 use switchboard_sessions::{Store, StoreOptions};
 
-/// A database that is empty at first.
+/// An empty database.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) options: StoreOptions,
-    /// Of a server.
+    /// The URL of the database. `None` for SQLite.
     pub(crate) url: Option<String>,
 }
 
 impl Place {
-    /// Another instance, as another process would be.
+    /// Opens another instance, as another process would.
     pub(crate) async fn open(&self) -> Store {
         Store::open(self.options.clone()).await.unwrap()
     }
@@ -37,12 +37,12 @@ pub(crate) type Behaviour = fn(Place) -> Pin<Box<dyn Future<Output = ()> + Send>
 
 macro_rules! behaviours {
     ($($module:ident: $($name:ident),+;)+) => {
-        /// Every behaviour, with its name.
+        /// All behaviours with their names.
         #[allow(dead_code, reason = "the tests on one database name each")]
         pub(crate) const ALL: &[(&str, Behaviour)] =
             &[$($((stringify!($name), |place| Box::pin($module::$name(place)))),+),+];
 
-        /// A test for each behaviour, given where the database is.
+        /// Defines a test for each behaviour. The argument creates its database.
         #[allow(unused_macros, reason = "the tests on the other database are one")]
         macro_rules! tests {
             ($place:expr) => {
@@ -179,7 +179,7 @@ pub(crate) fn events(seqs: std::ops::RangeInclusive<u64>) -> Vec<StoredEvent> {
     .collect()
 }
 
-/// A session with one run that is at work in `store`.
+/// Creates a session with a run that `store` executes.
 pub(crate) async fn at_work(store: &Store, session_id: &str, run: &str) {
     ok(store.create_session(&me(), &session(session_id))).await;
     ok(store.begin_run(&me(), &record(run, session_id), 0, &says(&["go"]))).await;
@@ -206,14 +206,14 @@ pub(crate) async fn state(store: &Store, run: &str) -> RunState {
     store.find_run(&me(), run).await.unwrap().unwrap().state
 }
 
-/// A lock goes with its process: at once with a file, and with a connection when the server finds
-/// out.
+/// Waits until a run is interrupted. A file lock ends with its process. An advisory lock ends when
+/// the server detects the lost connection.
 pub(crate) async fn until_interrupted(store: &Store, run: &str) {
     for _ in 0..2000 {
         if state(store, run).await == RunState::Interrupted {
             return;
         }
-        // sleep: the server says nothing when it has found out that a connection is gone
+        // sleep: the server does not report that it has detected a lost connection
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("run {run} is still {:?}", state(store, run).await);

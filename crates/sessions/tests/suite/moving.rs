@@ -10,7 +10,7 @@ use super::{
     Place, at_work, events, fails, id, me, ok, other, parameters, record, release, says, session,
 };
 
-/// Sessions with everything that there can be.
+/// Creates sessions with every kind of content.
 async fn fill(store: &Store) {
     ok(store.create_session(&me(), &session("empty"))).await;
     store.create_session(&me(), &session("s")).await.unwrap();
@@ -53,7 +53,7 @@ async fn import(
     imported.map(|imported| imported.sessions)
 }
 
-/// Without the time of the export.
+/// Returns the records of an export without the header, which contains the time of the export.
 fn records(text: &str) -> Vec<Value> {
     let records = text.lines().map(serde_json::from_str);
     let mut records: Vec<Value> = records.map(Result::unwrap).collect();
@@ -76,7 +76,7 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     let imported = import(&store, &first, ImportIdPolicy::Keep).await.unwrap();
     assert_eq!(imported, ["empty", "s", "w", "x"].map(id));
     let second = export(&store, &other(), None).await;
-    // To the byte, but for the time in the first line and the runs that were not over.
+    // Both exports are equal, except for the first line and the unfinished runs.
     let over = |text: &str| {
         let (_, body) = text.split_once('\n').unwrap();
         let (over, _) = body.split_once("{\"session\":{\"id\":\"w\"").unwrap();
@@ -85,15 +85,15 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     assert_eq!(over(&first), over(&second));
     let run = store.find_run(&other(), "a").await.unwrap().unwrap();
     assert_eq!(run.parameters, Some(parameters()));
-    // It goes on behind what was there.
+    // New runs follow the imported events and messages.
     let begun = ok(store.begin_run(&other(), &record("next", "s"), 4, &[])).await;
     assert_eq!(begun.events_before, 8);
     let begun = ok(store.begin_run(&other(), &record("after", "x"), 1, &[])).await;
     assert_eq!(begun.events_before, 1);
 }
 
-/// What a run was about to do, and that somebody allowed it, is written in its state: whoever has
-/// the file could have written something else there.
+/// Checks that an import ignores the approvals in the state of a run, because the file may have
+/// been changed.
 pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Place) {
     let store = place.open().await;
     fill(&store).await;
@@ -117,11 +117,11 @@ pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Plac
             assert_eq!(imported.cancelled, std::slice::from_ref(&run.id));
             assert_eq!(run.state, RunState::Finished);
             assert_eq!(run.outcome.as_deref(), Some("cancelled"));
-            // There is nothing that could go on.
+            // The imported run cannot be continued.
             assert_eq!(store.load_snapshot(&other(), &run.id).await.unwrap(), None);
             let taken = store.acquire_run(&other(), &run.id).await;
             fails!(taken, Error::RunConflict { .. });
-            // What was said is there, and the conversation is free.
+            // The messages are imported, and the session accepts a new run.
             let held = store.load_messages(&other(), session, 0).await.unwrap();
             assert_eq!(held, says(&["go"]));
             let (owner, next) = (other(), record("n", &session.0));
@@ -131,7 +131,7 @@ pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Plac
             store.delete_session(&other(), session).await.unwrap();
         }
     }
-    // That it is over, and has a state all the same.
+    // A finished run must not have a state.
     let over = text.replace("\"state\":\"waiting\"", "\"state\":\"finished\"");
     let refused = import(&store, &over, ImportIdPolicy::Keep).await;
     fails!(refused, ImportError::Malformed { .. });
@@ -144,7 +144,7 @@ pub(crate) async fn large_messages_are_moved(place: Place) {
     let long = "y".repeat(SIZE);
     let messages = says(&["short", &long, &long, "short", &long, "short", "short"]);
     ok(store.begin_run(&me(), &record("r", "s"), 0, &messages)).await;
-    // Stored with one append, which is one row.
+    // The events are appended with one call, so they are in one row.
     let event = |seq| StoredEvent {
         seq,
         json: format!("{{\"seq\":{seq},\"text\":\"{long}\"}}").into(),
@@ -160,7 +160,7 @@ pub(crate) async fn large_messages_are_moved(place: Place) {
     release(&store, "r", RunState::Waiting, 7, &[]).await;
     let pieces: Vec<_> = store.export(&me(), None).collect().await;
     let pieces: Vec<String> = pieces.into_iter().map(Result::unwrap).collect();
-    // Each message and each event is one line.
+    // Each message and each event is one line of the export.
     let sizes: Vec<usize> = pieces.iter().map(String::len).collect();
     assert_eq!(
         sizes.iter().filter(|size| **size > SIZE).count(),
@@ -242,12 +242,12 @@ pub(crate) async fn what_is_there_is_not_imported_again(place: Place) {
     fill(&store).await;
     let text = export(&store, &me(), None).await;
     store.delete_session(&me(), &id("empty")).await.unwrap();
-    // The first one would fit; nothing is imported all the same.
+    // The first session does not exist, but nothing is imported, because another one exists.
     let refused = import(&store, &text, ImportIdPolicy::Keep).await;
     fails!(refused, ImportError::Exists { id } if id.0 == "s");
     assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
     ok(store.create_session(&me(), &session("empty"))).await;
-    // A run of another session has an id of it.
+    // A run of another session has the id of a run in the export.
     let one = export(&store, &me(), Some(&id("s"))).await;
     store.delete_session(&me(), &id("s")).await.unwrap();
     store.create_session(&me(), &session("y")).await.unwrap();
@@ -277,7 +277,7 @@ pub(crate) async fn new_ids_make_another_session(place: Place) {
     assert_eq!((runs[0].events_before, runs[0].last_event), (4, 4));
     let stored = ok(store.load_events(&other(), &runs[0].id, 0, 9)).await;
     assert_eq!(stored, events(1..=4));
-    // What was not over does not go on.
+    // Unfinished runs are imported as cancelled.
     for session in &imported[2..] {
         let runs = store.list_runs(&other(), Some(session), 9).await.unwrap();
         assert_eq!(runs[0].state, RunState::Finished);
@@ -325,14 +325,14 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
     }
     release(&store, "working", RunState::Interrupted, 1, &[]).await;
     store.delete_session(&me(), &id("x")).await.unwrap();
-    // Cut off anywhere.
+    // The file is cut off after each number of lines.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for end in 0..lines.len() {
         let cut = lines[..end].concat();
         let refused = import(&store, &cut, ImportIdPolicy::Keep).await;
         fails!(refused, ImportError::Malformed { .. });
     }
-    // A record left out, or twice.
+    // One record is missing or occurs twice.
     let closing = lines.len() - 1;
     for at in 0..closing {
         for copies in [0, 2] {
@@ -365,7 +365,7 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
     let refused = import(&store, &no_message, ImportIdPolicy::Keep).await;
     fails!(refused, ImportError::Malformed { .. });
     assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
-    // Nothing of it stands in the way.
+    // The failed imports left nothing, so the complete file can be imported.
     import(&store, &text, ImportIdPolicy::Keep).await.unwrap();
     assert_eq!(store.list_sessions(&other(), 9).await.unwrap().len(), 4);
 }
@@ -386,12 +386,12 @@ pub(crate) async fn an_import_that_is_given_up_leaves_nothing(place: Place) {
     tokio::io::AsyncWriteExt::write_all(&mut sender, &text.as_bytes()[..most])
         .await
         .unwrap();
-    // It waits for the rest; a part of it may be written, and nobody sees that.
+    // The import waits for the rest of the file. Parts that are already written are not visible.
     assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
     assert!(store.list_sessions(&me(), 9).await.unwrap().is_empty());
     importing.abort();
     assert!(importing.await.unwrap_err().is_cancelled());
-    // The id is free again after what was queued.
+    // After the queued writes, the id is not used.
     store.create_session(&me(), &session("s")).await.unwrap();
     assert!(ok(store.load_messages(&me(), &id("s"), 0)).await.is_empty());
 }

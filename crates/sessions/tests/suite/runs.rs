@@ -44,7 +44,8 @@ pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
         .append_messages(&me(), &id("s"), 2, &says(&["x"]))
         .await;
     fails!(append, Error::Busy { run, .. } if run == "r");
-    // Its id is taken, also for another session, whose message is not written then.
+    // The id of a run cannot be used again, also not in another session. The message of the refused
+    // run is not stored.
     store.create_session(&me(), &session("t")).await.unwrap();
     let same_id = store
         .begin_run(&me(), &record("r", "t"), 0, &says(&["lost"]))
@@ -77,7 +78,7 @@ pub(crate) async fn a_session_and_its_first_run_begin_together(place: Place) {
     let made = store.find_session(&me(), &id("s")).await.unwrap().unwrap();
     assert_eq!((made.title.as_str(), made.messages), ("title of s", 2));
     assert_eq!(store.load_messages(&me(), &id("s"), 0).await.unwrap(), said);
-    // There are both or neither.
+    // The session and the run are created together or not at all.
     fails!(try_both("s", "q").await, Error::Exists { id: there } if there == id("s"));
     assert_eq!(store.find_run(&me(), "q").await.unwrap(), None);
     fails!(try_both("t", "r").await, Error::RunConflict { .. });
@@ -88,14 +89,14 @@ pub(crate) async fn a_session_and_its_first_run_begin_together(place: Place) {
         .await;
     fails!(elsewhere, Error::RunConflict { .. });
     assert_eq!(store.find_session(&me(), &id("t")).await.unwrap(), None);
-    // Another's session is as little there as its name is free.
+    // Another principal cannot create a session with this id, and cannot read the existing one.
     let theirs = (session("s"), record("n", "s"));
     let theirs = store
         .begin_run_in_new_session(&other(), &theirs.0, &theirs.1, &said)
         .await;
     fails!(theirs, Error::Exists { .. });
     assert_eq!(store.find_session(&other(), &id("s")).await.unwrap(), None);
-    // It is a run like any other.
+    // The run behaves like a run in an existing session.
     store.append_events("r", &events(1..=2)).await.unwrap();
     release(&store, "r", RunState::Finished, 2, &says(&["done"])).await;
     let next = ok(store.begin_run(&me(), &record("q", "s"), 3, &[])).await;
@@ -117,7 +118,7 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
                 .await
         }
     };
-    // Nothing is removed unless the run begins.
+    // No message is removed unless the run begins.
     fails!(
         again("q", 1, 2, &[]).await,
         Error::Conflict { actual: 3, .. }
@@ -138,7 +139,7 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
     assert_eq!(said(0).await, says(&["go"]));
     let stored = store.find_session(&me(), &id("s")).await.unwrap().unwrap();
     assert_eq!(stored.messages, 1);
-    // The first answer stays as what happened.
+    // The events of the first run are kept.
     let expected = events(1..=2);
     assert_eq!(store.load_events(&me(), "r", 0, 9).await.unwrap(), expected);
     assert_eq!(state(&store, "r").await, RunState::Finished);
@@ -146,7 +147,7 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
     let over = store.release_run("q", RunState::Finished, None, 1, &answer);
     over.await.unwrap();
     assert_eq!(said(0).await, says(&["go", "second answer"]));
-    // All of it, and something else instead.
+    // All messages are replaced by others.
     again("p", 0, 2, &["other", "words"]).await.unwrap();
     assert_eq!(said(0).await, says(&["other", "words"]));
 }
@@ -159,7 +160,7 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
     assert_eq!(stored(store.find_run(&me(), "r").await.unwrap()), expected);
     let listed = store.list_runs(&me(), None, 9).await.unwrap();
     assert_eq!(stored(listed.into_iter().next()), parameters());
-    // Another process goes on with it, and ends it.
+    // Another process continues the run and finishes it.
     store.close().await;
     let second = place.open().await;
     let expected = parameters();
@@ -167,7 +168,7 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
     release(&second, "r", RunState::Finished, 1, &[]).await;
     let expected = parameters();
     assert_eq!(stored(second.find_run(&me(), "r").await.unwrap()), expected);
-    // Nothing, and what says nothing.
+    // Missing parameters and `null` are equal.
     for (run, none) in [("q", None), ("p", Some(serde_json::Value::Null))] {
         let plain = RunRecord {
             parameters: none,
@@ -201,7 +202,7 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
     );
 }
 
-/// Whatever the store writes, it can read again.
+/// Checks that the store can read everything that it writes.
 pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
@@ -252,8 +253,8 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
     assert_eq!(read, message(64));
 }
 
-/// A run of which this version cannot read something can still be ended, since that is known from a
-/// disk that fails.
+/// Checks that unreadable data is reported differently from a failing disk, so that the run can
+/// still be finished.
 pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
@@ -275,7 +276,7 @@ pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
             ..
         }
     );
-    // What stands beside it can be read, and the run can be ended.
+    // Other data can be read, and the run can be finished.
     assert_eq!(
         store.load_messages(&me(), &id("s"), 0).await.unwrap(),
         says(&["go"])
@@ -286,7 +287,7 @@ pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
         store.load_messages(&me(), &id("s"), 0).await,
         Error::Unreadable { .. }
     );
-    // It can still be counted, and forgotten.
+    // The messages can still be counted, and the session can be deleted.
     assert_eq!(
         ok(store.find_session(&me(), &id("s")))
             .await
@@ -322,7 +323,7 @@ pub(crate) async fn events_have_no_gaps(place: Place) {
         Error::NoSuchRun { .. }
     );
     store.append_events("r", &events(5..=10)).await.unwrap();
-    // Line ends between the values of an event do not divide it.
+    // Line breaks between the values of an event do not split the event.
     at_work(&store, "lines", "lines").await;
     let with_lines = |json: &str| StoredEvent {
         seq: 1,
@@ -435,7 +436,8 @@ pub(crate) async fn many_appends_share_a_transaction(place: Place) {
     });
     let done = futures_util::future::join_all(appends).await;
     assert!(done.iter().all(Result::is_ok));
-    // All of a transaction have its time.
+    // All writes of a transaction have the same time, so the number of times is the number of
+    // transactions.
     let runs = store.list_runs(&me(), None, 300).await.unwrap();
     let times: HashSet<_> = runs.iter().map(|run| &run.updated_at).collect();
     assert_eq!(runs.len(), 300);
@@ -447,12 +449,13 @@ pub(crate) async fn one_failure_does_not_undo_others(place: Place) {
     for at in 0..40 {
         at_work(&store, &format!("s{at}"), &format!("r{at}")).await;
     }
-    // All are queued before the writer comes to the first, so they share a transaction.
+    // All writes are queued before the writer thread performs the first one, so they are in one
+    // transaction.
     let appends: Vec<_> = (0..40)
         .map(|at| {
             let store = store.clone();
             async move {
-                // Every seventh has a gap, every eleventh is nobody's run.
+                // Some appends have a gap, and some name an unknown run.
                 let from = if at % 7 == 3 { 2 } else { 1 };
                 let run = if at % 11 == 5 {
                     "none".to_owned()
@@ -470,7 +473,7 @@ pub(crate) async fn one_failure_does_not_undo_others(place: Place) {
         let stored = ok(store.load_events(&me(), &format!("r{at}"), 0, 9)).await;
         assert_eq!(stored, if fits { events(1..=4) } else { vec![] }, "{at}");
     }
-    // Two appends of one run at once, and other things between them.
+    // Two concurrent appends to the same run, with other writes between them.
     let (fifth, sixth, session_id) = (events(5..=5), events(6..=6), id("s0"));
     let (a, b, c, d) = tokio::join!(
         store.append_events("r0", &fifth),
@@ -529,14 +532,14 @@ pub(crate) async fn a_snapshot_is_replaced_from_a_position(place: Place) {
         assert_eq!(&*stored.state, format!("{{\"from\":{from}}}"));
         assert_eq!((stored.from, stored.messages), (0, expected.clone()));
     }
-    // A gap changes nothing.
+    // A snapshot with a gap changes nothing.
     fails!(
         store.save_snapshot("r", &snapshot(4, &["x"])).await,
         Error::RunConflict { .. }
     );
     let stored = store.load_snapshot(&me(), "r").await.unwrap().unwrap();
     assert_eq!((&*stored.state, stored.messages.len()), ("{\"from\":1}", 3));
-    // What waits keeps its state, what is over loses it.
+    // A waiting run keeps its snapshot, and a finished run loses it.
     release(&store, "r", RunState::Waiting, 1, &[]).await;
     assert_eq!(
         store.load_snapshot(&me(), "r").await.unwrap().unwrap(),
@@ -560,7 +563,7 @@ pub(crate) async fn a_run_is_let_go_of(place: Place) {
         .release_run("r", RunState::Running, None, 1, &done)
         .await;
     fails!(running, Error::RunConflict { .. });
-    // What does not fit changes nothing: neither the run nor its session.
+    // A wrong message count changes neither the run nor its session.
     let outcome = Some("completed".to_owned());
     let wrong = store
         .release_run("r", RunState::Finished, outcome.clone(), 0, &done)
@@ -577,7 +580,7 @@ pub(crate) async fn a_run_is_let_go_of(place: Place) {
     store.acquire_run(&me(), "r").await.unwrap();
     release(&store, "r", RunState::Interrupted, 2, &[]).await;
     assert_eq!(state(&store, "r").await, RunState::Interrupted);
-    // Not over: its session is still its own.
+    // The run is not finished, so the session accepts no other run.
     fails!(
         store.begin_run(&me(), &record("q", "s"), 2, &[]).await,
         Error::Busy { .. }
@@ -623,7 +626,7 @@ pub(crate) async fn events_and_what_follows_are_stored_together(place: Place) {
         assert_eq!(said, says(&["go"]));
     };
     is_as_before().await;
-    // If either does not fit, neither is stored.
+    // If the events or the snapshot are refused, neither is stored.
     let (late, next) = (events(4..=4), events(3..=3));
     let gap = store
         .save_snapshot_with_events("r", &late, &snapshot(0, &["b"]))
@@ -679,7 +682,7 @@ pub(crate) async fn a_run_is_taken_once(place: Place) {
             fails!(refused, Error::Busy { .. });
         }
     }
-    // Who has let go of it can write no more.
+    // An instance cannot write to a run that it has released.
     let owner = owner(&stores).await;
     let stranger = &stores[(owner + 1) % 3];
     let last = ok(stores[owner].find_run(&me(), "r"))
@@ -701,7 +704,7 @@ pub(crate) async fn a_run_is_taken_once(place: Place) {
     fails!(release, Error::RunConflict { .. });
 }
 
-/// Who can append an event, and then has.
+/// Returns the instance that can append an event to the run. Appends this event.
 async fn owner(stores: &[Store]) -> usize {
     let last = ok(stores[0].find_run(&me(), "r")).await.unwrap().last_event;
     let mut owner = None;
@@ -726,12 +729,12 @@ pub(crate) async fn a_dead_process_interrupts_its_runs(place: Place) {
     dying.append_events("r", &events(1..=2)).await.unwrap();
     ok(dying.save_snapshot("r", &snapshot(0, &["a"]))).await;
     fails!(survivor.acquire_run(&me(), "r").await, Error::Busy { .. });
-    // As if it was killed: nothing is closed.
+    // The store is dropped without closing, as after a kill of the process.
     drop(dying);
     until_interrupted(&survivor, "r").await;
     let listed = survivor.list_runs(&me(), None, 9).await.unwrap();
     assert!(listed.iter().all(|run| run.state == RunState::Interrupted));
-    // Its session waits for it, until somebody goes on with it.
+    // The session accepts no new run until the interrupted run is continued and finished.
     fails!(
         survivor.begin_run(&me(), &record("n", "s"), 1, &[]).await,
         Error::Busy { .. }
@@ -745,7 +748,7 @@ pub(crate) async fn a_dead_process_interrupts_its_runs(place: Place) {
     assert_eq!(stored, snapshot(0, &["a"]));
     survivor.append_events("r", &events(3..=3)).await.unwrap();
     release(&survivor, "r", RunState::Finished, 1, &[]).await;
-    // One that is interrupted can be forgotten with its session.
+    // A session with an interrupted run can be deleted.
     reopened.delete_session(&me(), &id("t")).await.unwrap();
     assert_eq!(survivor.find_run(&me(), "q").await.unwrap(), None);
 }

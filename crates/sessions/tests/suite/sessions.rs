@@ -15,7 +15,7 @@ pub(crate) async fn sessions_are_listed_newest_first(place: Place) {
         created_at: created_at.into(),
         ..session(name)
     };
-    // The same moment in two ways of writing it, one later and one earlier.
+    // Two different notations of one time, an earlier time and a later time.
     for one in [
         at("b", "2026-11-21T20:00:00.500Z"),
         at("c", "2026-11-21T20:00:00.5Z"),
@@ -61,7 +61,7 @@ pub(crate) async fn a_session_is_renamed_and_forgotten(place: Place) {
         store.load_messages(&me(), &id("s"), 0).await,
         Error::NotFound { .. }
     );
-    // Nothing of it is left for one of the same id.
+    // A new session with the same id contains nothing of the deleted one.
     store.create_session(&me(), &session("s")).await.unwrap();
     assert!(ok(store.load_messages(&me(), &id("s"), 0)).await.is_empty());
 }
@@ -161,10 +161,10 @@ pub(crate) async fn principals_do_not_see_each_other(place: Place) {
     );
     let begun = store.begin_run(&stranger, &record("q", "s"), 1, &[]).await;
     fails!(begun, Error::NotFound { .. });
-    // It does not exist, so this is no error, and does nothing.
+    // The principal has no such session, so nothing is deleted, without an error.
     store.delete_session(&stranger, &id("s")).await.unwrap();
     assert!(store.find_session(&me(), &id("s")).await.unwrap().is_some());
-    // Tenant and user are not one text.
+    // The tenant and the user are compared separately, not as one joined text.
     let mixed = switchboard_domain::Principal {
         tenant: "acm".into(),
         user: "eada".into(),
@@ -182,11 +182,11 @@ pub(crate) async fn what_is_old_is_forgotten(place: Place) {
         ok(store.create_session(&me(), &session(&format!("s{at}")))).await;
     }
     ok(store.create_session(&other(), &session("theirs"))).await;
-    // The oldest, but not over: it stays.
+    // The oldest session has an unfinished run, so it is kept.
     ok(store.begin_run(&me(), &record("r", "s0"), 0, &says(&["go"]))).await;
     store.append_events("r", &events(1..=1)).await.unwrap();
     release(&store, "r", RunState::Waiting, 1, &[]).await;
-    // Used again: now one of the newest.
+    // This session is used again, so it is one of the newest.
     ok(store.append_messages(&me(), &id("s7"), 0, &says(&["again"]))).await;
     let nothing = store.prune_sessions(&Retention::default()).await.unwrap();
     assert_eq!(nothing, 0);
@@ -224,7 +224,7 @@ pub(crate) async fn any_text_but_nul_is_kept(place: Place) {
     };
     store.create_session(&me(), &one).await.unwrap();
     let long = "x".repeat(3 << 20);
-    // NUL within a message is escaped in its JSON.
+    // In JSON, NUL in a message is escaped, so it can be stored.
     let messages = says(&[odd, "\0", "", &long]);
     ok(store.append_messages(&me(), &one.id, 0, &messages)).await;
     assert_eq!(
@@ -245,7 +245,7 @@ pub(crate) async fn any_text_but_nul_is_kept(place: Place) {
         store.rename_session(&me(), &one.id, "\0").await,
         Error::Storage { .. }
     );
-    // The writer and the readers go on.
+    // After a refused write, the store still works.
     store.rename_session(&me(), &one.id, "fine").await.unwrap();
     assert_eq!(
         store.list_sessions(&me(), 9).await.unwrap()[0].title,
@@ -293,7 +293,7 @@ pub(crate) async fn a_store_of_another_version_is_refused(place: Place) {
         Err(StoreOpenError::UnknownVersion { found: 1000, known }) => known,
         other => panic!("{other:?}"),
     };
-    // The store is unchanged.
+    // The refused open has changed nothing.
     let back = format!("UPDATE store_version SET version = {known}");
     raw(&place, &back).await;
     place.open().await.close().await;
@@ -314,7 +314,7 @@ pub(crate) async fn a_store_of_an_earlier_form_is_refused_and_unchanged(place: P
         );
         assert!(refused.to_string().contains("commit f008d49"), "{refused}");
     }
-    // No table was added.
+    // The refused open has created no table.
     raw(&place, "CREATE TABLE sessions (id TEXT)").await;
 }
 
@@ -406,7 +406,7 @@ pub(crate) async fn audit_records_are_paged_and_forgotten(place: Place) {
     }
 }
 
-/// An id that no database can hold is one that nobody has.
+/// Checks that an id with NUL, which no database can store, is treated as unknown.
 pub(crate) async fn an_id_with_nul_is_found_nowhere(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
@@ -466,7 +466,7 @@ pub(crate) async fn an_id_with_nul_is_found_nowhere(place: Place) {
     );
 }
 
-/// Executes a statement without the store.
+/// Executes an SQL statement directly on the database.
 pub(super) async fn raw(place: &Place, sql: &str) {
     let Some(path) = place.options.sqlite_path() else {
         return raw_postgres(place, sql).await;

@@ -13,10 +13,10 @@ use super::{Place, id, me, ok, record, says, session};
 
 const SESSIONS: usize = 5;
 
-/// Of each instance.
+/// Number of rounds of each instance.
 const ROUNDS: usize = 20;
 
-/// Who drives which run, to the knowledge of this test.
+/// The instance that executes each run, as far as this test knows.
 #[derive(Default)]
 struct Drivers(Mutex<HashMap<String, usize>>);
 
@@ -26,13 +26,14 @@ impl Drivers {
         assert_eq!(before, None, "{run} is driven by {me} as well");
     }
 
-    /// Before it is let go of: from then on somebody else may have it.
+    /// Must be called before the run is released, because another instance may acquire it
+    /// immediately.
     fn ends(&self, run: &str, me: usize) {
         assert_eq!(self.0.lock().unwrap().remove(run), Some(me), "{run}");
     }
 }
 
-/// Several processes on one store, all after the same runs.
+/// Checks several instances of one store that compete for the same runs.
 pub(crate) async fn instances_share_runs(place: Place) {
     let first = place.open().await;
     for at in 0..SESSIONS {
@@ -59,7 +60,7 @@ pub(crate) async fn instances_share_runs(place: Place) {
         taken += did.taken;
     }
     assert!(taken > 0 && begun.len() > SESSIONS);
-    // What was acknowledged to anybody is there, once and in order, and nothing else.
+    // Every acknowledged event is stored once and in order, and there are no other events.
     for run in &begun {
         let stored = first.load_events(&me(), run, 0, 10_000).await.unwrap();
         let mut expected = written.remove(run).unwrap_or_default();
@@ -77,7 +78,7 @@ pub(crate) async fn instances_share_runs(place: Place) {
     }
 }
 
-/// What one of them did, as far as it was acknowledged.
+/// The acknowledged operations of one instance.
 #[derive(Default)]
 struct Did {
     begun: Vec<String>,
@@ -85,8 +86,8 @@ struct Did {
     written: Vec<(String, StoredEvent)>,
 }
 
-/// Begins runs and takes them up, wherever that is granted, and drops its store now and then in the
-/// middle of one, as a process that is killed does.
+/// Begins and acquires runs whenever the store allows it. Sometimes drops its store in the middle
+/// of a run, as a killed process does.
 async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) -> Did {
     let mut did = Did::default();
     let mut store = place.open().await;
@@ -112,7 +113,7 @@ async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) ->
                 Err(Error::Busy { .. } | Error::RunConflict { .. }) => None,
                 Err(error) => panic!("{error:?}"),
             },
-            // Somebody began one and ended it in between.
+            // Another instance has begun and finished a run in the meantime.
             Err(Error::Conflict { .. }) => None,
             Err(error) => panic!("{error:?}"),
         };
@@ -151,7 +152,8 @@ async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) ->
     did
 }
 
-/// Several processes of one user reach a limit together. Another user has its own.
+/// Checks that several processes count the calls of one user together, and the calls of another
+/// user separately.
 pub(crate) async fn instances_count_tool_calls_together(place: Place) {
     let limits = CallRateLimits {
         all_tools: Some(12),
@@ -183,7 +185,7 @@ pub(crate) async fn instances_count_tool_calls_together(place: Place) {
         async |user: &Principal, tool, at| ok(store.count_call(user, tool, limits, at)).await;
     let this_tool = Some(ReachedCallRate::ThisTool(5));
     assert_eq!(count(&me(), "find", now).await, this_tool);
-    // A call that began earlier may be counted later.
+    // A call with an earlier time may be counted later.
     assert_eq!(count(&me(), "find", now - 1).await, this_tool);
     for other in ["a", "b", "c", "d", "e", "f", "g"] {
         assert_eq!(count(&me(), other, now).await, None);

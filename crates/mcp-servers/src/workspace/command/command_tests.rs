@@ -67,7 +67,7 @@ fn programs_are_not_taken_from_relative_entries_of_the_path() {
             .program,
         program
     );
-    // Who writes ./ means the workspace.
+    // With `./`, the program is searched in the workspace.
     assert!(Command::parse("./planted", folder.path(), &relative).is_ok());
 }
 

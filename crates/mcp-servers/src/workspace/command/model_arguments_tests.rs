@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use crate::workspace::root::path::NameRules;
 
-/// Returns a folder with files, and with links out of it and inside of it.
+/// Returns a folder with files and links. Some links lead out of the folder, others do not.
 fn folder() -> (tempfile::TempDir, Root) {
     let outer = tempfile::tempdir().unwrap();
     let inner = outer.path().join("root");
@@ -65,7 +65,7 @@ fn everything_else_is_refused_with_the_reason() {
     let secret = "usually contains secrets";
     let other = "options are not";
     let mut table = vec![
-        // URLs.
+        // These arguments are URLs.
         ("file:///etc/passwd", url),
         ("FILE:a", url),
         ("https://example.test/a.js", url),
@@ -73,19 +73,19 @@ fn everything_else_is_refused_with_the_reason() {
         ("jar:file:/a", url),
         ("x:/abs/path", url),
         ("data:a", url),
-        // Absolute paths, also of the folder itself.
+        // These arguments are or contain absolute paths, also of the root folder.
         ("/etc/passwd", outside),
         (absolute.as_str(), outside),
         ("a,/etc/passwd", outside),
         ("a[/etc/passwd]", outside),
-        // Paths that lead up.
+        // These arguments contain paths with `..`.
         ("..", parent),
         ("../x", parent),
         ("a/../../x", parent),
         ("x::..", parent),
         ("a:../x", parent),
         ("a,..", parent),
-        // Secrets.
+        // These arguments name secret files.
         (".env", secret),
         ("./.ENV", secret),
         ("src/.env.local", secret),
@@ -95,7 +95,7 @@ fn everything_else_is_refused_with_the_reason() {
         (".git/config", secret),
         (".en*", "pattern for hidden files"),
         (".en[v]", "pattern for hidden files"),
-        // Options and what steers programs.
+        // These arguments are options, or have another special meaning to programs.
         ("", other),
         ("-v", other),
         ("--", other),

@@ -8,7 +8,7 @@ fn one_place_is_replaced() {
     assert_eq!(edited.text, "one\n2\nzwei\nthree\n");
     assert_eq!((edited.first_line, edited.last_line), (2, 3));
     assert!(!edited.line_breaks_changed);
-    // To delete is to replace by nothing.
+    // An empty replacement deletes the passage.
     assert_eq!(replace_passage("a b c", " b", "").unwrap().text, "a c");
 }
 
@@ -17,7 +17,7 @@ fn a_passage_that_is_there_more_than_once_is_refused() {
     let many = "x\n".repeat(30);
     for (text, old, lines) in [
         ("x\ny\nx\n", "x", "1, 3"),
-        // Overlapping places are two.
+        // Overlapping occurrences count separately.
         ("aaa", "aa", "1, 1"),
         ("äää", "ää", "1, 1"),
         ("x\r\ny\r\nx\r\ny", "x\ny", "1, 3"),
@@ -33,13 +33,14 @@ fn the_line_breaks_of_the_file_are_kept() {
     let edited = replace_passage("a\r\nb\r\nc\r\n", "a\nb\n", "1\n2\n").unwrap();
     assert_eq!(edited.text, "1\r\n2\r\nc\r\n");
     assert!(edited.line_breaks_changed);
-    // In a file that mixes them, only the exact bytes count.
+    // In a file with both kinds of line breaks, only the exact bytes match.
     let mixed = replace_passage("a\r\nb\nc", "a\nb", "x").unwrap_err();
     assert!(mixed.contains("does not contain"), "{mixed}");
 }
 
 proptest! {
-    /// Outside of the one place nothing changes; with none or several places, nothing at all does.
+    /// Checks that an edit changes only its one occurrence, and that it is refused for no or
+    /// several occurrences.
     #[test]
     fn an_edit_changes_the_one_place_and_nothing_else(
         text in "[ab\n\rä]{0,30}", old in "[ab\n\rä]{1,4}", new in "[ab\n\rä]{0,4}",
@@ -56,7 +57,7 @@ proptest! {
                 prop_assert_eq!(places, 0);
                 prop_assert!(edited.text.len() + 2 * old.len() >= text.len());
             }
-            // With the line breaks of the file, there may be several places.
+            // A passage with `\n` may match several occurrences with CR LF.
             Err(error) if error.contains("several times") => prop_assert!(places != 1),
             Err(error) if error.contains("does not contain") => prop_assert_eq!(places, 0),
             Err(_) => prop_assert_eq!(old, new),

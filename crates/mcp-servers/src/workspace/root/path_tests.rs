@@ -66,7 +66,7 @@ fn secrets_are_not_read_and_hidden_files_not_written() {
     }
     assert_eq!(check(&allowing, ".env.example"), (true, true));
     assert_eq!(check(&allowing, ".github/workflows/ci.yml"), (true, true));
-    // One name that is allowed does not allow another one.
+    // An allowed folder name does not allow a secret file in the folder.
     assert_eq!(check(&allowing, ".github/.env"), (false, false));
     assert_eq!(check(&allowing, ".env"), (false, false));
 }

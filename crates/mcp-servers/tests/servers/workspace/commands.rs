@@ -1,4 +1,4 @@
-//! Commands: only those of the list, each to its end or its time-out and not beyond.
+//! Commands: only configured ones run, and each is ended after its time-out.
 #![cfg(unix)]
 
 use std::{
@@ -23,7 +23,7 @@ use tokio::{
 use super::support::{Workspace, folder, write};
 use crate::client::{call, calls, connect, text, texts};
 
-/// Far above what anything here takes: only so that what hangs cannot hang the tests.
+/// Time limit that only prevents tests from hanging. All operations are much faster.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn with_script(script: &str) -> Workspace {
@@ -116,12 +116,12 @@ async fn only_listed_commands_run() {
     }));
     let two = json!({"command": "sh two.sh", "args": ["*.sh", "b"]});
     let two = workspace.data("compile", two).await;
-    // No shell has looked at them.
+    // No shell has expanded the pattern.
     assert_eq!(
         (&two["output"], &two["command"]),
         (&json!("2 *.sh b\n"), &json!("sh two.sh *.sh b"))
     );
-    // The only one need not be named.
+    // If there is only one command, its name may be omitted.
     assert_eq!(workspace.data("test_run", json!({})).await["output"], "0\n");
 }
 
@@ -136,7 +136,7 @@ async fn commands_get_only_allowed_variables() {
     })
     .await;
     workspace.write("script.sh", "env");
-    // This process has many more: cargo sets them for tests.
+    // The test process has more variables, such as those that cargo sets.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let output = workspace.data("test_run", json!({})).await["output"].clone();
     let names: Vec<&str> = output
@@ -179,24 +179,24 @@ async fn the_end_of_a_long_output_is_kept() {
     assert_eq!(result["omitted_bytes"], all - kept);
 }
 
-/// Everybody who has the pipe open, which is inherited: a count of who runs, and of when nobody
-/// does any more.
+/// The reader of a pipe that child processes inherit. It shows how many processes have started, and
+/// when all have ended.
 struct Alive {
-    /// Ready when so many have reported.
+    /// Completes when the expected number of processes has written a line.
     all: oneshot::Receiver<()>,
-    /// Ready when the last one is gone.
+    /// Completes when the last process with the pipe has ended.
     none: oneshot::Receiver<()>,
 }
 
 impl Alive {
-    /// Opens the pipe `alive` in a folder. It waits on a thread of its own for `number` lines.
+    /// Creates the pipe `alive` in a folder. A thread waits for `number` lines.
     fn watch(root: &Path, number: usize) -> Self {
         let pipe: PathBuf = root.join("alive");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
         let ((seen, all), (gone, none)) = (oneshot::channel(), oneshot::channel());
         std::thread::spawn(move || {
-            // Waits until somebody opens the other end.
+            // Opening blocks until a process opens the other end.
             let mut pipe = BufReader::new(std::fs::File::open(pipe).unwrap());
             for _ in 0..number {
                 let mut line = String::new();
@@ -211,8 +211,8 @@ impl Alive {
     }
 }
 
-/// Starts three processes that do not end by themselves, one of which does not end when asked to,
-/// and one that is its child. All of them hold the pipe.
+/// A script that starts three processes that do not end: one ignores SIGTERM, and one is the child
+/// of another. All of them have the pipe open.
 const FAMILY: &str = "
     exec 3>alive
     (trap '' TERM; echo alive >&3; : > up-1; while :; do sleep 1000; done) &
@@ -233,7 +233,7 @@ async fn a_time_out_ends_a_command_with_its_child_processes() {
     let call = workspace.call("test_run", json!({}));
     let passing = async {
         alive.all.await.unwrap();
-        // The clock jumps; nobody waits for it.
+        // The clock is advanced past the time-out.
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(501)).await;
         tokio::time::resume();
@@ -273,9 +273,9 @@ async fn a_cancelled_call_ends_its_command() {
         _ = workspace.call("test_run", json!({})) => panic!("it ended by itself"),
         all = alive.all => all.unwrap(),
     }
-    // The call was dropped, which tells the server.
+    // Dropping the call cancels it at the server.
     timeout(PATIENCE, alive.none).await.unwrap().unwrap();
-    // The next one has its turn.
+    // The next command can run.
     workspace.write("script.sh", "echo next");
     let next = timeout(PATIENCE, workspace.data("test_run", json!({})))
         .await
@@ -295,10 +295,11 @@ async fn a_closed_connection_ends_its_command() {
         _ = &mut call => panic!("it ended by itself"),
         all = alive.all => all.unwrap(),
     }
-    // The call is not cancelled, only the connection is gone.
+    // The call is not cancelled, but its connection is closed.
     std::mem::forget(call);
     workspace.client.cancel().await.unwrap();
-    // Answers in flight have some seconds, which need not pass.
+    // The server would wait some seconds for pending responses. With a paused clock, this takes no
+    // time.
     tokio::time::pause();
     workspace.server.await.unwrap().unwrap();
     tokio::time::resume();
@@ -363,7 +364,7 @@ async fn a_long_command_reports_progress() {
     let (reader, mut writer) = tokio::io::split(near);
     writer.write_all(session(7).as_bytes()).await.unwrap();
     alive.all.await.unwrap();
-    // From now on time passes as fast as nobody has anything to do.
+    // From here on, the paused clock advances whenever all tasks wait.
     tokio::time::pause();
     let mut lines = tokio::io::BufReader::new(reader).lines();
     let mut heard = Vec::new();
@@ -388,7 +389,7 @@ async fn a_long_command_reports_progress() {
 
 const ROOT: &str = "SWITCHBOARD_TEST_WORKSPACE";
 
-/// The child's side.
+/// Not a test: this function is the server process that the test below starts.
 #[test]
 #[ignore = "serves standard input: the test below starts it as a child process"]
 fn serves_its_standard_input() {
@@ -426,7 +427,7 @@ async fn a_killed_server_ends_its_command() {
     timeout(PATIENCE, alive.none).await.unwrap().unwrap();
 }
 
-/// A session that runs the tests, as it goes over the wire.
+/// Returns the messages of a session that calls `test_run`, one per line.
 fn session(progress: u32) -> String {
     let initialize = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",

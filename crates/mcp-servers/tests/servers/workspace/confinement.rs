@@ -1,5 +1,5 @@
-//! Nothing outside of the root is read or written, whatever a path says and whoever changes what is
-//! behind it.
+//! Checks that the tools access nothing outside of the root folder, for any path and while other
+//! processes change the files.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::support::{SECRET, Workspace};
 use crate::client::text;
 
-/// Everything below a folder but the root of the workspace: what must stay as it is.
+/// Returns the contents of all files below a folder, except those in the root folder of the
+/// workspace.
 fn outside(parent: &Path) -> BTreeMap<String, String> {
     let mut seen = BTreeMap::new();
     let mut folders = vec![parent.to_owned()];
@@ -32,7 +33,7 @@ fn outside(parent: &Path) -> BTreeMap<String, String> {
     seen
 }
 
-/// Every way to use a path.
+/// Returns a call of each tool with this path.
 fn uses(path: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("file_load", json!({"path": path})),
@@ -80,7 +81,7 @@ async fn paths_outside_of_the_root_are_refused() {
         .to_string();
     let root = workspace.root().canonicalize().unwrap();
     let by_root = root.join("../outside/secret.csv").display().to_string();
-    // A folder whose name begins like the root's.
+    // The name of the folder begins with the name of the root folder.
     let sibling = format!("{}-2/secret.csv", root.display());
     for path in [
         "..",
@@ -137,7 +138,7 @@ async fn names_with_secrets_are_refused() {
         );
         assert_eq!(workspace.read(file), SECRET);
     }
-    // Hidden ones are read and not written.
+    // Hidden files can be read but not written.
     workspace.write(".config/settings.json", "{}");
     workspace
         .data("file_load", json!({"path": ".config/settings.json"}))
@@ -158,7 +159,7 @@ async fn names_with_secrets_are_refused() {
         assert_eq!(workspace.data("file_save", save).await["action"], "created");
         workspace.data("file_load", json!({"path": path})).await;
     }
-    // What is off limits is not named as what was meant either.
+    // The error for a missing file does not suggest a secret file.
     let near = workspace
         .refused("file_load", json!({"path": "id_ed25518"}))
         .await;
@@ -167,7 +168,7 @@ async fn names_with_secrets_are_refused() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1, ..ProptestConfig::default() })]
-    /// Any path of any parts, in a root that is full of links: nothing outside is seen or changed.
+    /// Checks generated paths in a root folder with many links.
     #[test]
     fn no_path_escapes(_once in Just(())) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -254,7 +255,7 @@ mod unix {
             let told = |text: &&String| text.contains("is a link, and links are not followed.");
             assert!(seen.iter().filter(told).count() >= 5, "{path}: {seen:?}");
         }
-        // Walks do not enter them.
+        // Recursive lists do not follow links.
         let list = json!({"recursive": true, "hidden": true});
         let list = workspace.call("file_list", list).await;
         assert!(!text(&list).contains("secret.txt"), "{}", text(&list));
@@ -277,14 +278,14 @@ mod unix {
         let save = json!({"path": "a/b.txt", "content": "changed", "expected_hash": hash});
         let before = outside(workspace.parent());
 
-        // The file.
+        // The file is replaced by a link.
         fs::remove_file(workspace.root().join("a/b.txt")).unwrap();
         symlink("../../outside.txt", workspace.root().join("a/b.txt")).unwrap();
         workspace
             .refused("file_load", json!({"path": "a/b.txt"}))
             .await;
         workspace.refused("file_save", save.clone()).await;
-        // Its folder.
+        // The folder of the file is replaced by a link.
         fs::remove_dir_all(workspace.root().join("a")).unwrap();
         fs::write(workspace.parent().join("outside/b.txt"), "mine").unwrap();
         let before_folder = outside(workspace.parent());
@@ -319,7 +320,7 @@ mod unix {
             .refused("file_load", json!({"path": "secret.txt"}))
             .await;
         assert_eq!(refused, "secret.txt does not exist.");
-        // A command would run in the other folder.
+        // Commands are refused, because they would run in the other folder.
         let refused = workspace.refused("compile", json!({})).await;
         assert!(
             refused.starts_with("The root folder was moved"),
@@ -327,7 +328,8 @@ mod unix {
         );
     }
 
-    /// A folder is changed for a link and back as fast as possible while files in it are used.
+    /// Checks the tools while another thread replaces a folder by a link, and the link by the
+    /// folder, again and again.
     #[tokio::test]
     async fn a_folder_that_alternates_with_a_link_is_safe() {
         let workspace = Workspace::new().await;
@@ -357,7 +359,8 @@ mod unix {
         assert_eq!(outside(workspace.parent()), before);
     }
 
-    /// Changes `folder` from a real folder to a link that leads out and back, until it is dropped.
+    /// A thread that replaces `folder` by a link out of the root folder, and the link by the
+    /// folder, until this value is dropped.
     struct Racer {
         stop: Arc<AtomicBool>,
         thread: Option<JoinHandle<()>>,
@@ -370,7 +373,8 @@ mod unix {
             let thread = std::thread::spawn(move || {
                 let (real, folder) = (root.join("real"), root.join("folder"));
                 while !told.load(Ordering::Relaxed) {
-                    // Each step may fail: a file was saved into a new folder of that name.
+                    // Each step may fail, because a tool may save a file to a new folder with this
+                    // name.
                     let _ = fs::rename(&real, &folder);
                     let _ = fs::rename(&folder, &real);
                     let _ = symlink("../outside", &folder);

@@ -227,7 +227,7 @@ async fn a_query_can_only_read_its_tables() {
     insta::assert_snapshot!(seen);
     assert!(!database.exists());
     assert_eq!(workspace.read("data/points.tsv"), before);
-    // Each query has a database of its own: nothing is left of the ones before.
+    // Each query has a separate database, so tables of earlier queries are not visible.
     let sql = "SELECT group_concat(name) FROM sqlite_schema";
     let tables = json!({"sql": sql, "files": ["data/points.tsv"]});
     let tables = workspace.data("data_query", tables).await;
@@ -242,7 +242,7 @@ async fn an_endless_query_is_stopped() {
     let workspace = Workspace::with(|it| it.query_timeout = Duration::from_millis(200)).await;
     fill(&workspace);
     let endless = json!({"sql": ENDLESS, "files": ["data/points.tsv"]});
-    // More often than queries run at once, so each one has really ended.
+    // More queries than may run concurrently are stopped, so each of them must release its permit.
     for _ in 0..4 {
         let refused = workspace.refused("data_query", endless.clone()).await;
         assert_eq!(
@@ -250,7 +250,7 @@ async fn an_endless_query_is_stopped() {
             "The query was stopped after 0.2 seconds. Select less data or simplify the query."
         );
     }
-    // Rows without end are only taken as far as the limit, which is no fault.
+    // An infinite result is truncated at the limit, without an error.
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
     let rows = json!({"sql": sql, "files": ["data/points.tsv"], "limit": 3});
     let rows = workspace.data("data_query", rows).await;
@@ -265,11 +265,11 @@ async fn a_cancelled_query_is_stopped() {
         let endless = json!({"sql": ENDLESS, "files": ["data/points.tsv"]});
         workspace.call("data_query", endless)
     };
-    // They take all the places, and are cancelled.
+    // The two queries take all permits and are then cancelled.
     let both = async { tokio::join!(endless(), endless()) };
     let ended = tokio::time::timeout(Duration::from_millis(500), both).await;
     assert!(ended.is_err());
-    // The places are free again, although the queries had an hour.
+    // The permits are free again, although the time limit of the queries is an hour.
     let simple = json!({"sql": "SELECT 1", "files": ["data/points.tsv"]});
     let simple = workspace.data("data_query", simple);
     let simple = tokio::time::timeout(Duration::from_mins(1), simple).await;
@@ -292,8 +292,8 @@ async fn concurrent_queries_wait_for_each_other() {
     }
 }
 
-/// In a process of its own, because the limit is one for all of SQLite in a process: other tests
-/// would get no memory either.
+/// Runs in a separate process, because the limit applies to all connections of a process and would
+/// disturb other tests.
 #[tokio::test]
 async fn the_memory_of_a_query_is_limited() {
     let ended = tokio::process::Command::new(std::env::current_exe().unwrap())
@@ -354,7 +354,7 @@ async fn small_files_with_huge_tables_are_refused() {
             "{refused}"
         );
     }
-    // Together they may not be larger than twice the limit of one.
+    // The total size of the files may be at most twice the maximum size of one file.
     let small = Workspace::with(|options| options.max_file_bytes = 1000).await;
     for file in ["a.csv", "b.csv", "c.csv"] {
         small.write(file, "v\n1234567\n".repeat(90));

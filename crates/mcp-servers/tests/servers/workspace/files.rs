@@ -1,4 +1,4 @@
-//! Loading and saving.
+//! Loading and saving of files.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ async fn a_file_is_loaded_with_numbers_and_a_hash() {
             "hash": "3439e1316df9292e", "line_is_cut": false,
         })
     );
-    // Compilers print the whole path.
+    // An absolute path below the root folder is accepted, because compilers print such paths.
     let absolute = workspace.root().canonicalize().unwrap().join("src/main.rs");
     let absolute = workspace.data("file_load", json!({"path": absolute})).await;
     assert_eq!(absolute["path"], "src/main.rs");
@@ -54,7 +54,7 @@ async fn a_long_file_is_loaded_in_parts() {
     }
     assert_eq!(whole, long);
     assert_eq!(pieces, 5);
-    // A range that is asked for is limited by its size only.
+    // A requested range has no limit of lines, only of bytes.
     let range = json!({"path": "long.txt", "first_line": 1, "last_line": 9000});
     let range = workspace.data("file_load", range).await;
     assert!(range["content"].as_str().unwrap().len() > 90 * 1024);
@@ -89,7 +89,7 @@ async fn a_file_is_created_with_its_folders() {
         .data("file_load", json!({"path": "a/b/c.txt"}))
         .await;
     assert_eq!(loaded["hash"], saved["hash"]);
-    // Saying the same again is no harm and no change.
+    // Saving equal content changes nothing.
     let expected = "unchanged";
     assert_eq!(workspace.data("file_save", new).await["action"], expected);
     assert_eq!(leftovers(&workspace), 0);
@@ -107,7 +107,7 @@ async fn replacing_a_file_requires_its_current_hash() {
     );
 
     let hash = workspace.data("file_load", json!({"path": "a.txt"})).await["hash"].clone();
-    // Somebody else is faster.
+    // Another process changes the file first.
     workspace.write("a.txt", "theirs\n");
     for arguments in [
         json!({"path": "a.txt", "content": "mine\n", "expected_hash": hash}),
@@ -183,7 +183,7 @@ async fn concurrent_changes_are_all_saved() {
     futures_util::future::join_all(edits).await;
     assert_eq!(workspace.read("a.txt"), words.join("\n").replace('<', "["));
 
-    // Of two that make one new file, one does.
+    // If two calls create the same file, only one of them succeeds.
     let make = |content: &'static str| {
         workspace.call("file_save", json!({"path": "new.txt", "content": content}))
     };
@@ -206,7 +206,7 @@ async fn binary_and_too_large_files_are_refused() {
     workspace.write("large.txt", "x".repeat(101));
     workspace.write("full.txt", "x".repeat(100));
     workspace.write("folder/a.txt", "");
-    // Takes no room on the disk, and would take all memory.
+    // The sparse file uses no space on the disk. Reading it would need all memory.
     let sparse = std::fs::File::create(workspace.root().join("sparse.bin")).unwrap();
     sparse.set_len(1 << 40).unwrap();
     let mut seen = Vec::new();
@@ -270,7 +270,7 @@ async fn permissions_are_kept_and_respected() {
     set("fixed.txt", 0o444);
     let edit = |file: &str| json!({"path": file, "old_text": "one", "new_text": "two"});
     workspace.data("file_save", edit("run.sh")).await;
-    // All but what would run the new contents as somebody else.
+    // The permissions are kept, except the set-user-ID, set-group-ID and sticky bits.
     assert_eq!(mode("run.sh"), 0o751);
     let refused = workspace.refused("file_save", edit("fixed.txt")).await;
     assert_eq!(refused, "fixed.txt is write-protected.");
@@ -278,7 +278,7 @@ async fn permissions_are_kept_and_respected() {
     assert_eq!(leftovers(&workspace), 0);
 }
 
-/// How many temporary files are left anywhere.
+/// Returns the number of temporary files in all folders.
 fn leftovers(workspace: &Workspace) -> usize {
     let mut folders = vec![workspace.parent().to_owned()];
     let mut found = 0;

@@ -1,4 +1,4 @@
-//! What the server says about itself, and its lists.
+//! Instructions and definitions of the server.
 
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ async fn read_only_servers_have_only_reading_tools() {
         let annotations = tool.annotations.as_ref().unwrap();
         assert_eq!(annotations.read_only_hint, Some(true), "{}", tool.name);
     }
-    // Without commands there is nothing to run either.
+    // Without configured commands, the server has no tools that run commands.
     let workspace = Workspace::new().await;
     let tools = workspace.client.list_all_tools().await.unwrap();
     let writing = tools.iter().filter(|tool| {

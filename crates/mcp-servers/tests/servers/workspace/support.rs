@@ -1,4 +1,4 @@
-//! A workspace in a folder of its own, with things next to it that nobody may reach.
+//! A workspace in a temporary folder, with secret files next to it.
 
 use std::{
     fs,
@@ -13,17 +13,17 @@ use tokio::task::JoinHandle;
 
 use crate::client::{Client, call, connect, data, text};
 
-/// What is in the files outside of the root, and must not be seen.
+/// Content of the files outside of the root folder. It must not occur in any result.
 pub(crate) const SECRET: &str = "outside-of-the-root-7d1f";
 
 pub(crate) struct Workspace {
-    /// Holds `root` and what is outside of it.
+    /// The temporary folder, which contains `root` and the files outside of it.
     parent: TempDir,
     pub(crate) client: Client,
     pub(crate) server: JoinHandle<Result<(), ServerError>>,
 }
 
-/// A folder for a workspace, and secrets next to it.
+/// Creates the temporary folder with `root` and secret files outside of it.
 pub(crate) fn folder() -> TempDir {
     let parent = tempfile::tempdir().unwrap();
     fs::create_dir_all(parent.path().join("root")).unwrap();
@@ -80,12 +80,12 @@ impl Workspace {
         call(&self.client, tool, arguments).await
     }
 
-    /// The structured content of a call that succeeds.
+    /// Executes a call that succeeds, and returns its structured content.
     pub(crate) async fn data(&self, tool: &str, arguments: Value) -> Value {
         data(self.call(tool, arguments).await)
     }
 
-    /// The text of a call that is refused.
+    /// Executes a call that is refused, and returns its text.
     pub(crate) async fn refused(&self, tool: &str, arguments: Value) -> String {
         let shown = format!("{tool} {arguments}");
         let result = self.call(tool, arguments).await;
