@@ -1,9 +1,10 @@
 //! The API's errors:
 //! `{"type": "error", "error": {type, message, details: {error_code}}, "request_id"}`.
 //!
-//! Types and codes are those of the official SDK (anthropic 2.11.0). Messages of a prompt that is
-//! too long and of an empty account have no code. Their texts come from public issue threads
-//! (docker-agent#569, claude-code#12186, claude-code#66314).
+//! Types and codes are those of the official SDK (anthropic 2.11.0). Errors about a prompt that is
+//! too long and about an empty account have no code, so that only their messages show the cause.
+//! The texts come from public issue threads (docker-agent#569, claude-code#12186,
+//! claude-code#66314).
 
 use serde_json::{Map, Value};
 use switchboard_domain::{ModelError, ModelErrorKind};

@@ -9,7 +9,7 @@
 //! | [`options`] | [`MessagesOptions`]: options of the mapping |
 //! | [`server_tool`] | [`ServerTool`]: tools that the API runs on its own servers |
 //! | [`model_rules`](mod@model_rules) | the features of each Claude model, in one table |
-//! | [`capabilities`](mod@capabilities) | the same features as [`ModelCapabilities`] |
+//! | [`capabilities`](mod@capabilities) | the features in that table, as [`ModelCapabilities`] |
 //!
 //! [`ModelCapabilities`]: switchboard_domain::ModelCapabilities
 //!

@@ -168,7 +168,8 @@ const THINKING_BETWEEN_TOOLS: Option<Thinking> = Some(Thinking::Adaptive {
     minimum: MinimumThinking::BetweenTools,
 });
 
-// Each constant of a later generation lists only its differences from an earlier one.
+// The rules of Claude 3. The constants of later models list only the differences from an earlier
+// model.
 const GENERATION_3: ModelRules = ModelRules {
     context_window: 200_000,
     max_output_tokens: 4_096,

@@ -3,9 +3,9 @@
 //! `cargo xtask catalogue` generates the table `models.tsv` from the price list of litellm (MIT,
 //! see `LICENSE-litellm`) and from our `overlay.json`, which takes precedence.
 //!
-//! An unknown value is `None`, which does not mean "no": an adapter sends the request, and the
-//! provider decides. Ollama and similar servers are not listed, because they describe their models
-//! themselves.
+//! A capability or limit that the data does not state is `None`, which does not mean "no": an
+//! adapter then sends the request, and the provider decides. Ollama and similar servers are not
+//! listed, because they describe their models themselves.
 //!
 //! ```
 //! use switchboard_providers_common::catalog;

@@ -7,7 +7,7 @@
 //! | module | content |
 //! |---|---|
 //! | `call_format` | [`TextCallFormat`], [`TextCallFormats`] |
-//! | `events` | [`TextCallConverter`]: converts an answer's events |
+//! | `event_converter` | [`TextCallConverter`]: converts an answer's events |
 //! | `scan`, `markdown` | splits a text into text and calls; skips examples |
 //! | `format_parsers` | one parser for each [`TextCallFormat`] |
 //! | `cursor`, `json_calls`, `literal` | parsers that several formats share |

@@ -40,7 +40,8 @@ pub(crate) fn format_results(question: &str, calls: &[TurnToolCall<'_>]) -> Stri
         }
         let text = result.as_text();
         let data = parse_result_data(result);
-        // An answer omits nested values of list items, so the text of the tool is better.
+        // The formatted data would omit nested values of list items, so the tool's own text is
+        // used.
         let is_prose = data.as_ref().is_some_and(has_nested_items)
             && serde_json::from_str::<Value>(&text).is_err();
         let named = data

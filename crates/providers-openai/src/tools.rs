@@ -218,8 +218,8 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns what `tool_choice` must contain to select the tool `name`: the name or type of a
-    /// provider tool, or the name under which the request declares the function.
+    /// Returns the name or type with which `tool_choice` selects the tool `name`. For a function,
+    /// it is the name under which the request declares the function.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();
         match provider_tools.find(|it| self.names_select_tool(&[name], it)) {

@@ -40,7 +40,7 @@ pub struct MessagesDecoder {
     /// was not emitted yet. `None` without such a call.
     last_call: Option<u32>,
     has_calls: bool,
-    /// Number of tool calls without a name from the API, so that they cannot be executed.
+    /// Number of tool calls for which the API sent no name. They cannot be executed.
     nameless_calls: usize,
     stop_reason: Option<String>,
     stop_details: Option<StopDetails>,

@@ -178,8 +178,8 @@ fn map_effort(effort: ReasoningEffort) -> Effort {
 }
 
 /// Returns a thinking budget in tokens for a reasoning effort, because the API has no budget
-/// levels. The values are a sixteenth, a quarter and three quarters of the default output limit of
-/// 32,000 tokens.
+/// levels. A low, medium or high effort gets a sixteenth, a quarter or three quarters of the
+/// default output limit of 32,000 tokens.
 fn thinking_budget(effort: ReasoningEffort) -> u32 {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => 2_000,

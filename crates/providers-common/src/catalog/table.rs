@@ -108,8 +108,8 @@ pub(super) fn parse_row(row: &'static str) -> Option<ModelEntry> {
     })
 }
 
-/// Parses a number in the table. Returns `Some(None)` for an unknown value and `None` for an
-/// invalid one.
+/// Parses a number in a column of the table. Returns `Some(None)` for `-`, which means unknown, and
+/// `None` for a text that is not a number.
 #[expect(clippy::option_option, reason = "unknown and invalid differ")]
 fn parse_number<N: std::str::FromStr>(column: &str) -> Option<Option<N>> {
     if column == UNKNOWN {

@@ -25,7 +25,8 @@ pub struct HttpFailure<'a> {
 /// Classification of a failed HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassifiedError {
-    /// Kind of the error, with the invalid field if the provider names it.
+    /// Kind of the error. It contains the name of the invalid request field if the provider sent
+    /// it.
     pub kind: ModelErrorKind,
     /// Error message of the provider.
     pub message: String,
@@ -38,7 +39,8 @@ pub struct ClassifiedError {
 ///
 /// The transport repeats only transient errors
 /// ([`ModelError::is_transient`](switchboard_domain::ModelError::is_transient)), so the kind
-/// decides about retries: a 429 that is final must become [`ModelErrorKind::QuotaExhausted`].
+/// decides about retries. A response with status 429 that retries cannot fix, such as an empty
+/// account, must become [`ModelErrorKind::QuotaExhausted`].
 pub trait ErrorClassifier: Send + Sync {
     /// Classifies a failed HTTP response.
     fn classify_failure(&self, failure: &HttpFailure<'_>) -> ClassifiedError;
@@ -61,8 +63,8 @@ impl ErrorClassifier for StatusClassifier {
 /// Returns the error kind for the HTTP status of a failed response. The kinds `RateLimited` and
 /// `Overloaded` contain `retry_after`.
 ///
-/// 408, 409 and everything from 500 on are [`ModelErrorKind::Overloaded`]: both official SDKs
-/// (anthropic 2.11.0, openai 3.52.0) repeat these requests.
+/// Statuses 408, 409 and all from 500 on give [`ModelErrorKind::Overloaded`], because the official
+/// SDKs of Anthropic and OpenAI (anthropic 2.11.0, openai 3.52.0) repeat such requests.
 pub fn classify_status(status: u16, retry_after: Option<Duration>) -> ModelErrorKind {
     match status {
         401 => ModelErrorKind::Authentication,

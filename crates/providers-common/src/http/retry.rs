@@ -57,7 +57,7 @@ pub async fn stream_with_retry<M: SingleAttemptModel>(
         }
         Err(error) => Some(Ok(attempts.schedule_retry(error)?)),
     };
-    // `stream::unfold` would move the whole state for every token.
+    // `stream::unfold` is not used, because it would move `attempts` for every event.
     let events = stream::poll_fn(move |context| attempts.poll_event(context));
     Ok(Box::pin(stream::iter(announced).chain(events)))
 }
@@ -66,8 +66,8 @@ pub async fn stream_with_retry<M: SingleAttemptModel>(
 struct AnswerAttempts<M> {
     model: M,
     request: ChatRequest,
-    /// Counter of the request's attempts. `None` if no retry is allowed, because the answer has
-    /// already shown output or is complete.
+    /// Counter of the request's attempts. `None` if no retry is allowed, because output of the
+    /// answer was already emitted or the answer is complete.
     counter: Option<AttemptCounter>,
     step: AttemptState,
 }

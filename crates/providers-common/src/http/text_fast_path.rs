@@ -1,5 +1,5 @@
-//! Conversion of stream frames without JSON parsing, if they differ from the last one only in their
-//! text.
+//! Conversion of stream frames without JSON parsing, if they differ from the last parsed frame only
+//! in the text of the answer.
 
 use serde_json::Value;
 use switchboard_domain::ModelEvent;
@@ -10,8 +10,8 @@ use switchboard_domain::ModelEvent;
 const MAX_DIFFERENT: u8 = 16;
 
 /// Converter of stream frames, such as SSE events, that differ from the last decoded frame only in
-/// the text of the answer. Most frames do, such as `{"delta":"a"}` and `{"delta":"b"}`. To compare
-/// them is cheaper than to parse their JSON.
+/// the text of the answer. Most frames of a stream are of this kind, such as `{"delta":"a"}` and
+/// `{"delta":"b"}`. Comparing two frames is cheaper than parsing their JSON.
 #[derive(Default)]
 pub(super) struct TextDeltaFastPath {
     name: String,

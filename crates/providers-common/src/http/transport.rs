@@ -42,8 +42,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. Compression is not requested.
 /// - **Retry**: requests with a transient error before the first byte of a successful answer are
 ///   repeated according to the [`RetryPolicy`]. [`retry`](crate::http::retry) repeats after later
-///   errors. `x-should-retry` overrides the status. A request that an HTTP/2 server refused before
-///   it processed it is repeated immediately, twice at most.
+///   errors. The response header `x-should-retry` overrides the decision by status. A request that
+///   an HTTP/2 server refused without processing it is repeated immediately, twice at most.
 /// - **Redirects are not followed**: the key would be sent along, and a POST may become a GET. The
 ///   error names the target.
 /// - **Secrets** (secret headers, and user, password and well-known query parameters of the

@@ -4,15 +4,15 @@ use switchboard_domain::{ModelError, ModelEvent};
 
 /// A state machine that converts the frames of one answer into domain events. It does no I/O.
 ///
-/// It emits [`ModelEvent::Finished`] when the answer is complete. The stream then waits for no more
-/// frames. It stores only protocol state, such as the open parts: the response accumulator
-/// assembles the content.
+/// It emits [`ModelEvent::Finished`] when the answer is complete. The stream then does not wait for
+/// further frames. The state machine stores only protocol state, such as the parts that have not
+/// ended. [`ResponseAccumulator`](switchboard_domain::ResponseAccumulator) assembles the content.
 pub trait WireDecoder: Send {
     /// Converts one frame into domain events and appends them to `events`.
     ///
-    /// `name` is the SSE event name (empty if the event has none, and for NDJSON), `data` the
-    /// payload. If the provider reports an error in the frame, this error is returned, and no
-    /// further frame is decoded.
+    /// `name` is the name of an SSE event. It is empty for an event without a name and for a JSON
+    /// line. `data` is the content of the frame. If the provider reports an error in the frame,
+    /// this error is returned, and no further frame is decoded.
     fn decode_frame(
         &mut self,
         name: &str,

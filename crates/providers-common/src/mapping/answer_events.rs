@@ -30,8 +30,8 @@ impl AnswerEvents {
         self.has_started
     }
 
-    /// Emits [`ModelEvent::Started`] and then all warnings up to this point. Later calls have no
-    /// effect. An empty `response_id` or `model` becomes `None`.
+    /// Emits [`ModelEvent::Started`] and then all warnings that were added before. Does nothing if
+    /// `Started` was already emitted. An empty `response_id` or `model` becomes `None`.
     pub fn emit_start(
         &mut self,
         response_id: Option<String>,
@@ -82,7 +82,8 @@ impl AnswerEvents {
     }
 }
 
-/// Properties of an answer's content that decide its finish reason, such as whether it has calls.
+/// Properties of an answer's content that decide its finish reason, such as whether it has tool
+/// calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AnswerSummary {
     /// Whether the model refused to answer.

@@ -7,11 +7,14 @@ use serde::{
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-/// Name of the only request field that `extra` cannot set, because it decides how the answer is
-/// read.
+/// Name of the only request field that the caller's
+/// [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) cannot set, because the field
+/// decides how the answer is read.
 pub const STREAM: &str = "stream";
 
-/// Serializer of a request body. The caller's `extra` fields override all but `stream`.
+/// Serializer of a request body. The caller's fields in
+/// [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) override the adapter's fields,
+/// except `stream`.
 #[derive(Debug)]
 pub struct BodyFields<'a, M> {
     map: M,

@@ -16,7 +16,8 @@ use crate::{
     http::transport::RequestTarget, read_to_end, schema::ToolSchemas,
 };
 
-/// Maximum number of pages of the model list that are requested; further models are omitted.
+/// Maximum number of pages of the model list that are requested. Models on further pages are
+/// omitted.
 const MAX_PAGES: usize = 20;
 
 /// A client of one server. Its models share its connections, and cloning it is cheap.
@@ -35,8 +36,8 @@ struct SharedClient<C> {
     chat_request_target: Mutex<Option<ChatTarget>>,
 }
 
-/// Cached target of a chat request. The first three elements are its key: the path, the format of a
-/// streamed answer, and whether the answer is streamed.
+/// Cached address and headers of a chat request (last element) and their cache key: the path, the
+/// format of a streamed answer, and whether the answer is streamed.
 type ChatTarget = (Cow<'static, str>, StreamFormat, bool, Arc<RequestTarget>);
 
 /// A model in a server's list of models.

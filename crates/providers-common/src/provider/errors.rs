@@ -212,8 +212,8 @@ impl ErrorTable {
         read
     }
 
-    /// Returns the kind of an error. `status` is the status of the response, `None` for an error
-    /// within a stream that began with 200.
+    /// Returns the kind of an error. `status` is the HTTP status of the response. It is `None` for
+    /// an error in a stream, or in a whole body, that was sent with status 200.
     pub fn error_kind(
         &self,
         error: &ApiError,

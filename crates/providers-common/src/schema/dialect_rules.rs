@@ -133,6 +133,7 @@ pub(super) const MAX_RECURSION: usize = 3;
 const COMBINATIONS: &[&str] = &["oneOf", "anyOf", "allOf"];
 const COMBINATIONS_AND_VALUES: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "const", "not"];
 
+/// Rules that the dialects below share. Each dialect lists only its differences.
 const BASE: DialectRules = DialectRules {
     dialect: Dialect::OpenAiLoose,
     loose: false,

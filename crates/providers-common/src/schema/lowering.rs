@@ -81,7 +81,9 @@ struct SchemaLowering<'n, 'c> {
     definitions: Vec<String>,
     /// Names of the definitions that are being inlined at this point, the innermost last.
     inlining: Vec<String>,
+    /// Number of subschemas of the compiled schema so far.
     nodes: usize,
+    /// Number of values in all `enum`s of the compiled schema so far.
     enum_values: usize,
     changes: &'c mut Vec<Change>,
 }

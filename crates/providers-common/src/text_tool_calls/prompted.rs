@@ -37,8 +37,8 @@ mod schema;
 const SCHEMA_NAME: &str = "tool_call";
 /// Stop sequence that keeps the model from writing the result of its own call.
 const STOP: &str = "<tool_response";
-/// Number of stop sequences that every server accepts. [`STOP`] is not added to a request that
-/// already has this number of stop sequences.
+/// Maximum number of stop sequences that every server accepts. [`STOP`] is not added to a request
+/// that already has this number of stop sequences.
 const MAX_STOPS: usize = 4;
 
 /// Settings for requests that describe their tools in the prompt instead of the tool list.
@@ -67,11 +67,11 @@ pub struct PromptedRequest {
 impl PromptedTools {
     /// Converts a request with tools into a request without tools. Outcome of each tool choice:
     ///
-    /// | choice | constrained | not constrained |
+    /// | choice | if `constrained` is `true` | if `constrained` is `false` |
     /// |---|---|---|
-    /// | `Auto` | `Emulated`: tools in the prompt | the same |
-    /// | `None` | `Emulated`: no tools in the prompt | the same |
-    /// | `Required`, `Only` | `Emulated`: schema of a call | `Relaxed`: requested in the prompt |
+    /// | `Auto` | `Emulated`: the prompt describes the tools | the same |
+    /// | `None` | `Emulated`: the prompt describes no tools | the same |
+    /// | `Required`, `Only` | `Emulated`: schema of a call | `Relaxed`: a call is requested |
     ///
     /// With `Only`, only the allowed tools are described. With `Auto`, a response schema and
     /// `constrained`, the answer may be a call or match the schema. A stop sequence is added,

@@ -41,9 +41,10 @@ pub struct GenerateDecoder {
     /// Number of the request whose chunks are read: 0 for the first request of the answer, 1 for
     /// its first continuation.
     request_number: u32,
-    /// Latest continuation token in the current response, which requests the rest of a split
-    /// answer. `used_token` is the token of the last such request.
+    /// Latest continuation token in the current response, with which the rest of a split answer is
+    /// requested.
     token: Option<String>,
+    /// Continuation token of the last request for the rest of the answer.
     used_token: Option<String>,
     /// Token usage of the earlier requests of this answer, without the current request.
     earlier_usage: Usage,

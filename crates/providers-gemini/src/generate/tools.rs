@@ -56,11 +56,11 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) takes_both: bool,
 }
 
-/// The tools to send. `forced` is set if the tool choice requires a call, and lists the tools that
-/// satisfy the choice.
+/// The functions and server tools that one request declares.
 struct SentTools<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
+    /// The tools of which the model must call one. `None` if the tool choice requires no call.
     forced: Option<RequiredTools<'a>>,
 }
 
@@ -111,12 +111,13 @@ pub(crate) fn map_tools<'a>(
     Ok(context.declare_tools(&plan, mode, allowed, outcome, warnings))
 }
 
+/// Path of the request field that an error about the tool choice names.
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
 impl SentTools<'_, '_> {
-    /// Removes the tools that the tool choice does not name, if it names a server tool. If it names
-    /// only functions, all functions stay declared: the API can restrict the choice itself, and an
-    /// unchanged list preserves prompt caches.
+    /// Removes the tools that the tool choice does not name if it names a server tool. If it names
+    /// only functions, all functions stay declared: the request field `allowedFunctionNames`
+    /// restricts the choice, and an unchanged list of tools preserves prompt caches.
     fn remove_disallowed_tools(&mut self) {
         let Some(forced) = &self.forced else {
             return;
@@ -234,7 +235,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
 
     /// Returns the calling mode, the names of the allowed functions, and the outcome of the tool
     /// choice. If the choice cannot be enforced, adds a warning and keeps only the named tools in
-    /// `plan`.
+    /// `sent`.
     fn choose_calling_mode(
         &self,
         plan: &mut SentTools<'a, 'm>,

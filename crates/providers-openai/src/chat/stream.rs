@@ -51,6 +51,7 @@ pub struct ChatDecoder {
     /// read. A response body without it is an error.
     has_choice: bool,
     has_other_choices: bool,
+    /// Number of chunks that were read.
     chunk: u64,
 }
 

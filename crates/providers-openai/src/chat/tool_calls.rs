@@ -147,7 +147,7 @@ impl CallAssembler {
         events: &mut Vec<ModelEvent>,
     ) {
         let delta = ToolCallDelta {
-            // This index belongs to no other call of the answer.
+            // No other call of the answer has this index.
             index: Some(u64::MAX),
             function: Some(function),
             ..ToolCallDelta::default()

@@ -10,6 +10,8 @@ const MESSAGE_FIELDS: [&str; 3] = ["id", "status", "phase"];
 /// Fields of a text in a message item's `content` that are stored in the provider state of a text
 /// part, because the part itself has no such fields.
 const TEXT_FIELDS: [&str; 1] = ["annotations"];
+/// Fields of a refusal in a message item's `content` that are stored in the provider state of a
+/// text part.
 const REFUSAL_FIELDS: [&str; 1] = ["type"];
 /// Fields of a call item that are stored in the provider state of a tool use, because the tool use
 /// itself has no such fields.
@@ -18,7 +20,7 @@ const CALL_FIELDS: [&str; 4] = ["id", "status", "caller", "namespace"];
 const OUTPUT_ONLY_FIELD: &str = "created_by";
 
 /// Returns the provider state of a text part from the message item `item`. `after` is the id of the
-/// reasoning item before it. Returns `None` if the item has neither an id nor a phase.
+/// reasoning item that precedes `item`. Returns `None` if `item` has neither an id nor a phase.
 pub(crate) fn text_part_state(
     model: &ModelId,
     item: &JsonObject,
@@ -41,7 +43,8 @@ pub(crate) fn text_part_state(
 }
 
 /// Returns the provider state of a tool use from the call item `item`. `after` is the id of the
-/// reasoning item before it. Returns `None` if the item has none of the fields in `CALL_FIELDS`.
+/// reasoning item that precedes `item`. Returns `None` if `item` has none of the fields in
+/// `CALL_FIELDS`.
 pub(crate) fn tool_call_state(
     model: &ModelId,
     item: &JsonObject,
@@ -59,8 +62,8 @@ pub(crate) fn reasoning_state(model: &ModelId, item: &JsonObject) -> Option<Prov
         .then(|| ProviderState::new_for_model(model, Value::Object(strip_created_by(item))))
 }
 
-/// Returns the provider state of an opaque part: the item without `created_by`. `after` is the id
-/// of the reasoning item before it.
+/// Returns the provider state of an opaque part: `item` without `created_by`. `after` is the id of
+/// the reasoning item that precedes `item`.
 pub(crate) fn opaque_part_state(
     model: &ModelId,
     item: &JsonObject,

@@ -19,6 +19,7 @@ use crate::server_profile::Profile;
 /// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchainjs#9804).
 const REFUSED_AT_ROOT: [&str; 5] = ["oneOf", "anyOf", "allOf", "enum", "not"];
 
+/// Schema of a structured answer, as the request contains it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SentSchema<'a> {
     pub(crate) schema: Cow<'a, Value>,

@@ -21,8 +21,8 @@ const SECRET_HEADERS: [&str; 6] = [
 
 /// Headers of an HTTP request, some of which are secret.
 ///
-/// [`check_headers`](Headers::check_headers) and sending the request report a header name or value
-/// that HTTP does not allow.
+/// If HTTP does not allow the name or value of a header, [`check_headers`](Headers::check_headers)
+/// fails, and so does sending the request.
 ///
 /// ```
 /// use secrecy::SecretString;

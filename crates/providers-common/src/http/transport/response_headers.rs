@@ -34,7 +34,8 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
         if let Some(seconds) = number(seconds) {
             return duration(seconds);
         }
-        // The `retry-after` date is relative to the server's clock, which `date` shows.
+        // The date in `retry-after` refers to the server's clock. The response header `date`
+        // contains the time of that clock.
         let now = date("date").unwrap_or(now);
         Some(date(seconds)?.duration_since(now).unwrap_or_default())
     })

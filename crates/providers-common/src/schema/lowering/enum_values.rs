@@ -12,6 +12,8 @@ use crate::schema::{
 /// Number of strings in one `enum` above which OpenAI limits their total length to
 /// `MAX_CHARS_OF_MANY`.
 const MANY_STRINGS: usize = 250;
+/// Maximum total length, in bytes, of the strings in one `enum` with more than [`MANY_STRINGS`]
+/// strings.
 const MAX_CHARS_OF_MANY: usize = 15_000;
 
 impl SchemaLowering<'_, '_> {

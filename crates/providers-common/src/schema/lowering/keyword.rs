@@ -10,7 +10,10 @@ use crate::schema::{
 
 /// Maximum value of length keywords, such as `maxItems`, for Ollama: its grammar grows with them.
 const MAX_REPETITION: u64 = 256;
+/// Maximum absolute value of a number bound, such as `minimum`, for Ollama: its grammar grows with
+/// the number of digits.
 const MAX_GRAMMAR_NUMBER: f64 = 1e9;
+
 impl SchemaLowering<'_, '_> {
     /// Converts all keywords of a schema. `lowered` contains the keywords that were already
     /// converted.
@@ -79,7 +82,8 @@ impl SchemaLowering<'_, '_> {
         }
     }
 
-    /// Returns whether the dialect accepts `value` for a keyword that it supports.
+    /// Returns whether the dialect accepts `value` as the value of `keyword`, a keyword that the
+    /// dialect supports.
     fn accepts_keyword_value(&self, keyword: &str, value: &Value, types: &[&str]) -> bool {
         let text = value.as_str().unwrap_or_default();
         match (self.rules.dialect, keyword) {

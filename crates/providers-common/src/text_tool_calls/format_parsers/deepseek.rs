@@ -1,4 +1,5 @@
-//! Parser of calls in the tokens of `DeepSeek`, which contain U+FF5C as bar and U+2581 as space.
+//! Parser of calls in the special tokens of `DeepSeek`. In these tokens, U+FF5C replaces the bar
+//! and U+2581 replaces the space.
 
 use super::super::{
     cursor::{CallParseError, Cursor},
