@@ -64,7 +64,7 @@ pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is a
 /// Message of the [`Change`] for merged schemas, such as the members of an `allOf`, if
 /// `additionalProperties` of one schema restricts properties that another schema declares. The
 /// merged schema ignores this restriction.
-const OPENED: &str = "closed objects are opened for the properties of other schemas";
+const OPENED_OBJECTS: &str = "closed objects are opened for the properties of other schemas";
 
 /// Subset of JSON Schema that one provider API accepts. `dialect_rules.rs` lists the source of each
 /// rule.

@@ -68,7 +68,7 @@ use crate::{ToolUseIds, tool_names::ToolNames};
 
 mod call_format;
 mod cursor;
-mod events;
+mod event_converter;
 mod format_parsers;
 mod json_calls;
 mod literal;
@@ -81,7 +81,7 @@ mod text_call_model;
 use offered_tools::OfferedTools;
 
 pub use call_format::{TextCallFormat, TextCallFormats};
-pub use events::TextCallConverter;
+pub use event_converter::TextCallConverter;
 pub use text_call_model::TextCallModel;
 
 /// Maximum size in bytes of everything in a call except its input: the tool name and the markup,

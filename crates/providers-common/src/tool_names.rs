@@ -71,7 +71,7 @@ impl NameRule {
             alias.insert(0, '_');
         }
         // Aliases are ASCII text, so that `truncate` cannot split a character.
-        let hash = hash(name);
+        let hash = sha256_hex(name);
         let hash = &hash[..digits.min(self.max_len.saturating_sub(2)).min(hash.len())];
         alias.truncate(self.max_len.saturating_sub(hash.len() + 1));
         alias.push('_');
@@ -186,7 +186,7 @@ fn request_tool_names(request: &ChatRequest) -> impl Iterator<Item = &str> {
         .chain(used)
 }
 
-fn hash(name: &str) -> String {
+fn sha256_hex(name: &str) -> String {
     Sha256::digest(name)
         .iter()
         .flat_map(|byte| [byte >> 4, byte & 15])

@@ -102,7 +102,7 @@ impl WireProtocol for GenerateContentApi {
         error: &ModelError,
     ) -> bool {
         let may_change = model.options().replay_thoughts && !without_signatures.0;
-        without_signatures.0 = may_change && is_signature_refusal(error);
+        without_signatures.0 = may_change && is_thought_signature_refusal(error);
         without_signatures.0
     }
 
@@ -138,7 +138,7 @@ impl WireProtocol for GenerateContentApi {
 /// Returns whether `error` means that the API refused a missing or invalid thought signature. The
 /// API's messages for this case are "Function call is missing a `thought_signature`…" and
 /// "Corrupted thought signature."
-fn is_signature_refusal(error: &ModelError) -> bool {
+fn is_thought_signature_refusal(error: &ModelError) -> bool {
     let message = error.message().to_ascii_lowercase();
     matches!(error.kind, ModelErrorKind::InvalidRequest { .. })
         && (message.contains("thought_signature") || message.contains("thought signature"))

@@ -39,15 +39,15 @@
 mod arguments;
 mod conversation_turn;
 mod model;
-mod plan;
 mod plan_events;
 mod question_values;
 mod response_formatter;
 mod result_text;
+mod step_planner;
 mod tool_parameters;
 mod tool_ranking;
 mod word_stems;
 
 pub use jiff::civil::Date;
 pub use model::{DemoModel, MODEL, PROVIDER};
-pub use plan::{Plan, PlannedCall};
+pub use step_planner::{Plan, PlannedCall};

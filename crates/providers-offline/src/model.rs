@@ -7,7 +7,7 @@ use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream,
 };
 
-use crate::{plan::Plan, plan_events::plan_to_events};
+use crate::{plan_events::plan_to_events, step_planner::Plan};
 
 /// Provider name in the model id `offline/planner`.
 pub const PROVIDER: &str = "offline";

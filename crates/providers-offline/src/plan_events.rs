@@ -8,8 +8,8 @@ use switchboard_domain::{
 
 use crate::{
     model::MODEL,
-    plan::{Plan, PlannedCall},
     response_formatter,
+    step_planner::{Plan, PlannedCall},
 };
 
 /// Returns the model events of a plan, in the order that the trait `ChatModel` requires.

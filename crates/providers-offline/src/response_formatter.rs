@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, JsonObject, Message, Role, ToolResult};
 
 use crate::{
-    arguments::fill_arguments, conversation_turn::ConversationTurn, plan::Plan,
-    question_values::QuestionValues, tool_parameters::read_parameters,
+    arguments::fill_arguments, conversation_turn::ConversationTurn,
+    question_values::QuestionValues, step_planner::Plan, tool_parameters::read_parameters,
 };
 
 /// Name of the tool through which the model returns a formatted answer: the input of the tool call

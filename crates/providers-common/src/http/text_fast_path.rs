@@ -4,10 +4,10 @@
 use serde_json::Value;
 use switchboard_domain::ModelEvent;
 
-/// Maximum number of consecutive text frames that the fast path cannot convert. The decoder then
-/// converts all further frames. On some servers the fast path never succeeds, because each frame
-/// contains a new number or time.
-const MAX_DIFFERENT: u8 = 16;
+/// Maximum number of consecutive text frames that the fast path cannot convert. After this number,
+/// the fast path is not tried again. On some servers it never succeeds, because each frame contains
+/// a new number or time.
+const MAX_UNCONVERTED_FRAMES: u8 = 16;
 
 /// Converter of stream frames, such as SSE events, that differ from the last decoded frame only in
 /// the text of the answer. Most frames of a stream are of this kind, such as `{"delta":"a"}` and
@@ -23,7 +23,7 @@ pub(super) struct TextDeltaFastPath {
     /// compared with that frame, for example because it had several events.
     event: Option<ModelEvent>,
     /// Number of consecutive text and reasoning frames that the fast path could not convert.
-    different: u8,
+    unconverted: u8,
 }
 
 impl TextDeltaFastPath {
@@ -39,7 +39,7 @@ impl TextDeltaFastPath {
         if text.is_empty() || name != self.name {
             return None;
         }
-        self.different = 0;
+        self.unconverted = 0;
         let mut event = event.clone();
         *event.delta_mut()?.1 = text;
         Some(event)
@@ -55,10 +55,10 @@ impl TextDeltaFastPath {
         else {
             return;
         };
-        if self.different == MAX_DIFFERENT {
+        if self.unconverted == MAX_UNCONVERTED_FRAMES {
             return;
         }
-        self.different += 1;
+        self.unconverted += 1;
         let literal = Value::from(text.as_str()).to_string();
         let (Some(at), mut event) = (data.find(&literal), event.clone()) else {
             return;

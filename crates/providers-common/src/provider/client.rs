@@ -146,7 +146,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         expected: &str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
-        let request = self.build_request(path).expect_media_types(JSON);
+        let request = self.build_request(path).expect_media_types(JSON_MEDIA_TYPES);
         let answer = transport.get(&request, C::ERROR_TABLE).await;
         self.read_document(answer, expected, read).await
     }
@@ -163,7 +163,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         let request = self
             .build_request(path)
             .with_json(body)
-            .expect_media_types(JSON);
+            .expect_media_types(JSON_MEDIA_TYPES);
         let transport = &self.server.transport;
         let answer = transport.post(&request, C::ERROR_TABLE).await;
         self.read_document(answer, expected, read).await
@@ -244,7 +244,8 @@ impl<C: ProviderConfig> HttpClient<C> {
     }
 }
 
-const JSON: &[&str] = &["application/json", "text/plain"];
+/// Media types of a JSON document. Some servers send JSON as `text/plain`.
+const JSON_MEDIA_TYPES: &[&str] = &["application/json", "text/plain"];
 
 impl<C: fmt::Debug> fmt::Debug for HttpClient<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,7 +19,7 @@ pub(super) enum ValueKind {
     NamedSchemas,
     /// The value is an object that maps each name to a list of property names, as for
     /// `dependentRequired`.
-    NamedNames,
+    NamedNameLists,
     Number,
     /// The value is a number above zero, as for `multipleOf`.
     Divisor,
@@ -45,7 +45,7 @@ fn keyword_rule(keyword: &str) -> (ValueKind, &'static [&'static str]) {
         "propertyNames" => (ValueKind::Schema, object),
         "required" => (ValueKind::List, object),
         "minProperties" | "maxProperties" => (ValueKind::Count, object),
-        "dependentRequired" | "dependencies" => (ValueKind::NamedNames, object),
+        "dependentRequired" | "dependencies" => (ValueKind::NamedNameLists, object),
         "items" | "unevaluatedItems" => (ValueKind::SchemaOrFlag, array),
         "prefixItems" => (ValueKind::Schemas, array),
         "contains" => (ValueKind::Schema, array),

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{
-    OPENED,
+    OPENED_OBJECTS,
     change::{Change, ChangeKind},
     constraint_text as text,
     dialect_rules::{DialectRules, MAX_DEPTH, MAX_RECURSION, ReferenceRule},
@@ -164,7 +164,7 @@ impl SchemaLowering<'_, '_> {
         }
         let expanded = expand_schema(self.normal, schema);
         if expanded.is_opened {
-            self.report_change(at, ChangeKind::Widened, OPENED);
+            self.report_change(at, ChangeKind::Widened, OPENED_OBJECTS);
         }
         if expanded.rejects_all {
             return None;

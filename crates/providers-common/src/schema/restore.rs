@@ -16,9 +16,9 @@ use super::{
 /// nested alternatives, which could take exponential time. One unit of work is roughly the visit of
 /// one JSON value.
 const MIN_WORK: usize = 500_000;
-/// Variable part of the work budget: number of units that each JSON value in the answer adds to the
-/// constant part, [`MIN_WORK`].
-const PASSES: usize = 32;
+/// Number of units that each JSON value in the answer adds to the constant part of the work budget,
+/// [`MIN_WORK`].
+const WORK_PER_VALUE: usize = 32;
 /// Maximum nesting depth at which an answer is converted. Deeper values stay unchanged.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of schemas (`$ref` targets, `allOf` members and chosen alternatives) that are
@@ -66,7 +66,7 @@ pub fn restore_answer(original: &Value, dialect: Dialect, mut answer: Value) -> 
         return answer;
     }
     let work = value_cost(&answer)
-        .saturating_mul(PASSES)
+        .saturating_mul(WORK_PER_VALUE)
         .saturating_add(MIN_WORK);
     let restorer = AnswerRestorer {
         normal: &normal,

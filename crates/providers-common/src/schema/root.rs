@@ -124,13 +124,13 @@ fn to_object_root(normal: &NormalSchema, rules: &DialectRules, changes: &mut Vec
     let mut report = |kind, message: &str| changes.push(Change::new("", kind, message));
     let expanded = expand_schema(normal, normal.root.clone());
     if expanded.is_opened {
-        report(ChangeKind::Widened, super::OPENED);
+        report(ChangeKind::Widened, super::OPENED_OBJECTS);
     }
     let mut root = expanded.schema;
     let mut described = expanded.conflicts;
     for keyword in ["anyOf", "oneOf"] {
         if let Some(Value::Array(alternatives)) = root.shift_remove(keyword)
-            && alternatives::merge_all(normal, &mut root, &alternatives)
+            && alternatives::merge_alternatives(normal, &mut root, &alternatives)
         {
             let message = format!("`{keyword}` of the root was merged into one object");
             report(ChangeKind::Widened, &message);

@@ -85,30 +85,30 @@ pub(crate) fn map_tools<'a>(
     if request.tool_choice == ToolChoice::None {
         return Ok(context.map_none_choice(!server.is_empty(), warnings));
     }
-    let mut plan = SentTools {
+    let mut sent = SentTools {
         functions: request.tools.iter().collect(),
         server,
         forced,
     };
-    plan.remove_disallowed_tools();
-    context.omit_server_tools(&mut plan, warnings);
-    if !plan.functions.is_empty() && context.model_refuses_functions() {
+    sent.remove_disallowed_tools();
+    context.omit_server_tools(&mut sent, warnings);
+    if !sent.functions.is_empty() && context.model_refuses_functions() {
         return Err(context.unsupported_tools_error());
     }
-    if plan.functions.is_empty() && plan.server.is_empty() {
+    if sent.functions.is_empty() && sent.server.is_empty() {
         // No tool is left to send. A warning was already added for each omitted tool.
-        return match plan.forced {
+        return match sent.forced {
             Some(_) => Err(context.unsupported_tools_error()),
             None => Ok(MappedTools::without_tools(ToolChoiceOutcome::Native)),
         };
     }
-    if request.parallel_tool_use == Some(false) && !plan.functions.is_empty() {
+    if request.parallel_tool_use == Some(false) && !sent.functions.is_empty() {
         let message =
             "the API cannot disable parallel tool calls: the model may call several tools";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
-    let (mode, allowed, outcome) = context.choose_calling_mode(&mut plan, warnings);
-    Ok(context.declare_tools(&plan, mode, allowed, outcome, warnings))
+    let (mode, allowed, outcome) = context.choose_calling_mode(&mut sent, warnings);
+    Ok(context.declare_tools(&sent, mode, allowed, outcome, warnings))
 }
 
 /// Path of the request field that an error about the tool choice names.
@@ -197,25 +197,25 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         } else {
             ToolChoiceOutcome::Native
         };
-        let plan = SentTools {
+        let sent = SentTools {
             functions: self.request.tools.iter().collect(),
             server: Vec::new(),
             forced: None,
         };
-        self.declare_tools(&plan, CallingMode::None, Vec::new(), outcome, warnings)
+        self.declare_tools(&sent, CallingMode::None, Vec::new(), outcome, warnings)
     }
 
     /// Removes all server tools, with a warning for each, if the model does not accept them
     /// together with the functions or the response schema of the request.
-    fn omit_server_tools(&self, plan: &mut SentTools<'a, 'm>, warnings: &mut Vec<Warning>) {
+    fn omit_server_tools(&self, sent: &mut SentTools<'a, 'm>, warnings: &mut Vec<Warning>) {
         let why = if self.schema_instead {
             "this model does not support it with structured output"
-        } else if !self.takes_both && !plan.functions.is_empty() {
+        } else if !self.takes_both && !sent.functions.is_empty() {
             "this model does not support it with functions"
         } else {
             return;
         };
-        for tool in plan.server.drain(..) {
+        for tool in sent.server.drain(..) {
             warn_omitted_tool(tool, why, warnings);
         }
     }
@@ -238,22 +238,22 @@ impl<'a, 'm> ToolContext<'a, 'm> {
     /// `sent`.
     fn choose_calling_mode(
         &self,
-        plan: &mut SentTools<'a, 'm>,
+        sent: &mut SentTools<'a, 'm>,
         warnings: &mut Vec<Warning>,
     ) -> (CallingMode, Vec<Cow<'a, str>>, ToolChoiceOutcome) {
-        let free = |plan: &SentTools<'_, '_>| {
-            if plan.server.is_empty() {
+        let free = |sent: &SentTools<'_, '_>| {
+            if sent.server.is_empty() {
                 CallingMode::Auto
             } else {
                 CallingMode::Validated
             }
         };
-        let Some(forced) = &plan.forced else {
-            return (free(plan), Vec::new(), ToolChoiceOutcome::Native);
+        let Some(forced) = &sent.forced else {
+            return (free(sent), Vec::new(), ToolChoiceOutcome::Native);
         };
         let why = if self.capabilities.forced_tool_choice == Some(false) {
             "this model does not support a forced tool choice: it may answer without a tool"
-        } else if plan.functions.is_empty() || !(forced.server.is_empty() || plan.server.is_empty())
+        } else if sent.functions.is_empty() || !(forced.server.is_empty() || sent.server.is_empty())
         {
             "the API cannot force the provider's tools: the model may answer without a tool"
         } else {
@@ -262,33 +262,33 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             return (CallingMode::Any, names, ToolChoiceOutcome::Native);
         };
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
-        plan.keep_named_tools();
+        sent.keep_named_tools();
         let outcome = ToolChoiceOutcome::Relaxed { why: why.into() };
-        (free(plan), Vec::new(), outcome)
+        (free(sent), Vec::new(), outcome)
     }
 
     fn declare_tools(
         &self,
-        plan: &SentTools<'a, 'm>,
+        sent: &SentTools<'a, 'm>,
         mode: CallingMode,
         allowed_function_names: Vec<Cow<'a, str>>,
         outcome: ToolChoiceOutcome,
         warnings: &mut Vec<Warning>,
     ) -> MappedTools<'a> {
         let mut tool_mapping = ToolMapping::default();
-        let functions = plan.functions.iter();
+        let functions = sent.functions.iter();
         let functions: Vec<_> = functions
             .map(|tool| self.declare_function(tool, &mut tool_mapping, warnings))
             .collect();
         let has_functions = !functions.is_empty();
-        let mut declared = Vec::with_capacity(plan.server.len() + 1);
+        let mut declared = Vec::with_capacity(sent.server.len() + 1);
         if has_functions {
             declared.push(Tool::Functions {
                 function_declarations: functions,
             });
         }
         declared.extend(
-            plan.server
+            sent.server
                 .iter()
                 .map(|tool| Tool::Own(tool.to_declaration())),
         );
@@ -299,7 +299,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
                     mode,
                     allowed_function_names,
                 }),
-                include_server_side_tool_invocations: !plan.server.is_empty(),
+                include_server_side_tool_invocations: !sent.server.is_empty(),
             }),
             outcome,
             tool_mapping,

@@ -38,7 +38,7 @@ pub(crate) fn look_up_name(
         is_name.then_some((&parameter.name, value))
     })?;
     let mut others = tools.iter().filter(|other| other.name != tool.name);
-    let lookup = &others.find(|other| finds_names(other))?.name;
+    let lookup = &others.find(|other| is_lookup_tool(other))?.name;
     let calls = turn.calls_of_tool(lookup);
     let Some(call) = calls.first() else {
         let input = JsonObject::from_iter([("name".to_owned(), json!(name))]);
@@ -54,17 +54,19 @@ pub(crate) fn look_up_name(
     })
 }
 
-/// Returns whether a tool finds the ids of names, and the question contains no word of its name.
-pub(crate) fn serves_others(tool: &ToolDefinition, question: &str) -> bool {
+/// Returns whether `tool` finds the ids of names, and `question` contains no word of the tool's
+/// name.
+pub(crate) fn is_unnamed_lookup_tool(tool: &ToolDefinition, question: &str) -> bool {
     let asked = stem_words(question);
-    finds_names(tool)
+    is_lookup_tool(tool)
         && !stem_words(&tool.name)
             .iter()
             .any(|stem| asked.contains(stem))
 }
 
-/// Returns whether a tool is read-only and its only required parameter is a `name`.
-fn finds_names(tool: &ToolDefinition) -> bool {
+/// Returns whether a tool finds the ids of names: it is read-only, and its only required parameter
+/// is a `name`.
+fn is_lookup_tool(tool: &ToolDefinition) -> bool {
     let parameters = read_parameters(&tool.input_schema);
     let mut required = parameters.iter().filter(|parameter| parameter.is_required);
     let is_name = required

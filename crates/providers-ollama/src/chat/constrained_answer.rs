@@ -9,7 +9,7 @@ use super::tool_choice_emulation::{AnswerForm, NAME, PARAMETERS, RESPONSE};
 
 /// An answer that was parsed as `{"name": …, "parameters": …}` or `{"response": …}`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct FormAnswer<'t> {
+pub(crate) struct ConstrainedAnswer<'t> {
     /// Name of the called tool. `None` if the answer is not a call.
     pub(crate) tool: Option<String>,
     /// JSON text of `parameters`, or of `response` if `tool` is `None`. Empty for a call without
@@ -23,8 +23,8 @@ pub(crate) struct FormAnswer<'t> {
 
 /// Parses an answer that the request field `format` constrains to the JSON that `form` describes.
 /// Returns `None` for other text. If the answer was truncated, its value is truncated too.
-pub(crate) fn parse_form_answer<'t>(form: &AnswerForm, text: &'t str) -> Option<FormAnswer<'t>> {
-    let mut answer = FormAnswer::default();
+pub(crate) fn parse_answer<'t>(form: &AnswerForm, text: &'t str) -> Option<ConstrainedAnswer<'t>> {
+    let mut answer = ConstrainedAnswer::default();
     let mut has_value = false;
     let mut fields = text.trim_start().strip_prefix('{')?;
     loop {
@@ -57,7 +57,7 @@ pub(crate) fn parse_form_answer<'t>(form: &AnswerForm, text: &'t str) -> Option<
             }
             RESPONSE if form.may_answer && !is_known => {
                 let rest = after.unwrap_or_default().trim_start().strip_prefix('}');
-                return Some(FormAnswer {
+                return Some(ConstrainedAnswer {
                     value,
                     is_complete: rest.is_some(),
                     rest: rest.unwrap_or_default().trim_start(),

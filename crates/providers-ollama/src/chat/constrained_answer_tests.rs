@@ -9,8 +9,8 @@ fn form() -> AnswerForm {
     }
 }
 
-fn call<'t>(name: &str, value: &'t str) -> FormAnswer<'t> {
-    FormAnswer {
+fn call<'t>(name: &str, value: &'t str) -> ConstrainedAnswer<'t> {
+    ConstrainedAnswer {
         tool: Some(name.to_owned()),
         value,
         is_complete: true,
@@ -59,7 +59,7 @@ fn a_call_is_read_in_any_spelling() {
         ),
     ] {
         assert_eq!(
-            parse_form_answer(&form(), answer),
+            parse_answer(&form(), answer),
             Some(call(name, input)),
             "{answer}"
         );
@@ -77,12 +77,12 @@ fn an_incomplete_call_keeps_its_input() {
         ),
         (r#"{"name":"get_weather","#, ""),
     ] {
-        let expected = FormAnswer {
+        let expected = ConstrainedAnswer {
             is_complete: false,
             ..call("get_weather", value)
         };
         assert_eq!(
-            parse_form_answer(&form(), answer),
+            parse_answer(&form(), answer),
             Some(expected),
             "{answer}"
         );
@@ -93,11 +93,11 @@ fn an_incomplete_call_keeps_its_input() {
 fn fields_next_to_a_call_are_ignored_and_text_after_it_is_kept() {
     let answer =
         r#"{"name":"get_weather","why":[1,{"x":"}"}],"parameters":{"a":1},"more":true} and"#;
-    let expected = FormAnswer {
+    let expected = ConstrainedAnswer {
         rest: "and",
         ..call("get_weather", r#"{"a":1}"#)
     };
-    assert_eq!(parse_form_answer(&form(), answer), Some(expected));
+    assert_eq!(parse_answer(&form(), answer), Some(expected));
 }
 
 #[test]
@@ -107,13 +107,13 @@ fn an_answer_is_its_value() {
         (r#"{"response": 12 }"#, "12", true),
         (r#"{"response": {"degr"#, r#"{"degr"#, false),
     ] {
-        let expected = FormAnswer {
+        let expected = ConstrainedAnswer {
             value,
             is_complete,
-            ..FormAnswer::default()
+            ..ConstrainedAnswer::default()
         };
         assert_eq!(
-            parse_form_answer(&form(), answer),
+            parse_answer(&form(), answer),
             Some(expected),
             "{answer}"
         );
@@ -123,6 +123,6 @@ fn an_answer_is_its_value() {
 proptest! {
     #[test]
     fn no_text_without_a_name_is_a_call(text in "[{}\":,a \\\\\\[\\]n]{0,60}") {
-        prop_assert_eq!(parse_form_answer(&form(), &text), None);
+        prop_assert_eq!(parse_answer(&form(), &text), None);
     }
 }

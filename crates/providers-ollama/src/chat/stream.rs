@@ -10,7 +10,7 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    constrained_answer::parse_form_answer,
+    constrained_answer::parse_answer,
     content::thinking_part_state,
     tool_choice_emulation::AnswerForm,
     wire::{Chunk, ResponseMessage, ResponseToolCall},
@@ -182,10 +182,10 @@ impl ChatDecoder {
         let content = std::mem::take(&mut self.content);
         let thoughts = std::mem::take(&mut self.thoughts);
         let answer = if content.trim().is_empty() {
-            let answer = parse_form_answer(form, &thoughts);
+            let answer = parse_answer(form, &thoughts);
             answer.filter(|answer| answer.is_complete && answer.rest.is_empty())
         } else {
-            parse_form_answer(form, &content)
+            parse_answer(form, &content)
         };
         let Some(answer) = answer else {
             if !content.trim().is_empty() {

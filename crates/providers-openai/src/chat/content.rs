@@ -221,7 +221,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn map_image(&mut self, media: &'a Media) -> ContentPart<'a> {
-        match MediaUrl::from_media(media) {
+        match MediaUrl::convert_media(media) {
             Some(url) if self.capabilities.images != Some(false) => self.map_result_image(url),
             _ => self.media_as_text("image", media, "the model does not support images"),
         }
@@ -237,7 +237,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         if self.capabilities.audio == Some(false) {
             return self.media_as_text("audio", media, "the model does not support audio");
         }
-        match (audio_format(&media.media_type), MediaUrl::from_media(media)) {
+        match (audio_format(&media.media_type), MediaUrl::convert_media(media)) {
             (Some(format), Some(MediaUrl::Data { base64, .. })) => ContentPart::InputAudio {
                 input_audio: wire::InputAudio {
                     data: base64,
@@ -251,7 +251,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     fn map_document(&mut self, document: &'a Document) -> ContentPart<'a> {
         let media = &document.media;
         let supported = self.capabilities.documents != Some(false);
-        match (supported, MediaUrl::from_media(media)) {
+        match (supported, MediaUrl::convert_media(media)) {
             (true, Some(file_data @ MediaUrl::Data { .. })) => ContentPart::File {
                 file: wire::FileData {
                     filename: document_filename(document),

@@ -82,7 +82,7 @@ pub(crate) fn readable_text(piece: &JsonObject) -> &str {
 /// Builds the provider state of a reasoning part, and empties `details` and `blocks`. `field` is
 /// the name of the response field that contained the reasoning text. Returns `None` if `field` is
 /// `None` and both lists of blocks are empty.
-pub(crate) fn reasoning_state(
+pub(crate) fn take_provider_state(
     model: &ModelId,
     field: Option<&'static str>,
     details: &mut ReasoningBlocks,

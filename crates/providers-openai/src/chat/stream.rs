@@ -214,7 +214,7 @@ impl ChatDecoder {
             // because servers expect the text back in that field.
             let (details, blocks) = (&mut self.details, &mut self.blocks);
             let state =
-                reasoning::reasoning_state(&self.model, self.reasoning_field, details, blocks);
+                reasoning::take_provider_state(&self.model, self.reasoning_field, details, blocks);
             events.extend(state.map(|state| {
                 let state = Box::new(state);
                 ModelEvent::PartState { index, state }

@@ -65,7 +65,7 @@ pub(crate) fn tool_result_pieces(
 /// supported image type, such as `image/png`. Returns `None` for other content.
 pub(crate) fn as_image(content: &ToolContent) -> Option<MediaUrl<'_>> {
     match content {
-        ToolContent::Image(media) => MediaUrl::from_media(media),
+        ToolContent::Image(media) => MediaUrl::convert_media(media),
         ToolContent::Resource {
             media_type: Some(media_type),
             text: None,

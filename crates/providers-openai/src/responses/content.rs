@@ -197,7 +197,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for InputItemMapper<'a, 'm> {
     }
 
     fn map_image(&mut self, media: &'a Media) -> InputPart<'a> {
-        match MediaUrl::from_media(media) {
+        match MediaUrl::convert_media(media) {
             Some(image_url) if self.capabilities.images != Some(false) => image_part(image_url),
             _ => self.media_as_text("image", media, "the model does not support images"),
         }
@@ -214,7 +214,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for InputItemMapper<'a, 'm> {
     fn map_document(&mut self, document: &'a Document) -> InputPart<'a> {
         let media = &document.media;
         let supported = self.capabilities.documents != Some(false);
-        match (supported, MediaUrl::from_media(media)) {
+        match (supported, MediaUrl::convert_media(media)) {
             (true, Some(data @ MediaUrl::Data { .. })) => {
                 file_part(document_filename(document), data)
             }

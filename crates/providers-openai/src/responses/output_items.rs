@@ -23,7 +23,7 @@ pub(crate) struct ItemAddress<'a> {
 impl<'a> ItemAddress<'a> {
     /// Returns the id and the index of the item that an event refers to. The id in the event's
     /// `item` takes precedence over its `item_id`.
-    pub(crate) fn from_event(event: &'a Event) -> Self {
+    pub(crate) fn from_stream_event(event: &'a Event) -> Self {
         let own = event.item.as_ref().and_then(|item| text_field(item, "id"));
         let named = event.item_id.as_deref().filter(|id| !id.is_empty());
         Self {
@@ -128,7 +128,7 @@ enum ItemType {
 }
 
 impl ItemType {
-    fn from_item(item: &JsonObject) -> Self {
+    fn from_item_json(item: &JsonObject) -> Self {
         match text_field(item, "type") {
             Some("message") => Self::Message,
             Some("reasoning") => Self::Reasoning,
@@ -227,7 +227,7 @@ impl OutputItems {
         let is_started =
             |(_, item): (usize, &Item)| !item.is_complete && item.matches_address(address);
         if !self.recent_items().any(is_started) {
-            self.start_item(address, ItemType::from_item(item), Some(item), events);
+            self.start_item(address, ItemType::from_item_json(item), Some(item), events);
         }
     }
 
@@ -278,7 +278,7 @@ impl OutputItems {
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        let item_type = ItemType::from_item(item);
+        let item_type = ItemType::from_item_json(item);
         let at = match self.find_item(address, item_type) {
             Some(at) => at,
             // Some servers send the complete item twice. The second copy is ignored.
@@ -412,7 +412,7 @@ impl OutputItems {
             }
         }
         for part in &mut self.list[at].parts {
-            part.finish_part(state::reasoning_state(&self.model, item), events);
+            part.finish_part(state::reasoning_part_state(&self.model, item), events);
         }
         // Some servers change the id of an item while it is streamed. The last id is stored.
         if let Some(id) = text_field(item, "id") {

@@ -57,7 +57,7 @@ pub(crate) fn tool_call_state(
 
 /// Returns the provider state of a reasoning part. Returns `None` if the item contains neither
 /// encrypted nor readable reasoning, because the API would not accept such an item.
-pub(crate) fn reasoning_state(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
+pub(crate) fn reasoning_part_state(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
     is_replayable_reasoning(item)
         .then(|| ProviderState::new_for_model(model, Value::Object(strip_created_by(item))))
 }

@@ -143,7 +143,7 @@ impl ResponsesDecoder {
             _ => return Ok(()),
         };
         self.start_answer(None, events);
-        let (address, items) = (ItemAddress::from_event(&event), &mut self.items);
+        let (address, items) = (ItemAddress::from_stream_event(&event), &mut self.items);
         match (content, step) {
             (Some(content), "delta") => {
                 let delta = event.delta.as_deref().unwrap_or_default();

@@ -19,7 +19,7 @@ pub enum MediaUrl<'a> {
 
 impl<'a> MediaUrl<'a> {
     /// Returns the URL of media, or `None` if the kind of source is unknown.
-    pub(crate) fn from_media(media: &'a Media) -> Option<Self> {
+    pub(crate) fn convert_media(media: &'a Media) -> Option<Self> {
         match &media.source {
             MediaSource::Base64(base64) => Some(Self::Data {
                 media_type: &media.media_type,

@@ -36,11 +36,11 @@ impl SchemaLowering<'_, '_> {
 
     /// Returns a string schema that replaces `schema`, which the dialect cannot express: the model
     /// writes the value as JSON text. The message of the reported change begins with `what`, such
-    /// as "any value". `sentence`, such as "Any JSON value", is added to the description.
-    pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
+    /// as "any value". `text`, such as "Any JSON value", is added to the description.
+    pub(super) fn encode_as_text(&mut self, schema: &Map, at: &str, what: &str, text: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report_change(at, ChangeKind::Encoded, message);
-        self.string_schema(schema, at, sentence)
+        self.string_schema(schema, at, text)
     }
 
     /// Returns the schema of a string that contains JSON text, or null if `schema` allows null.

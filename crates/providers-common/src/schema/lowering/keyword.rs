@@ -88,7 +88,7 @@ impl SchemaLowering<'_, '_> {
         let text = value.as_str().unwrap_or_default();
         match (self.rules.dialect, keyword) {
             (Dialect::AnthropicStrict, "minItems") => matches!(value.as_u64(), Some(0 | 1)),
-            (Dialect::OpenAiStrict | Dialect::GeminiOpenApi, "pattern") => !has_lookaround(text),
+            (Dialect::OpenAiStrict | Dialect::GeminiOpenApi, "pattern") => !is_refused_regex(text),
             (Dialect::OllamaFormat, "minLength" | "maxLength" | "minItems" | "maxItems") => {
                 value.as_u64().is_some_and(|count| count <= MAX_REPETITION)
             }
@@ -108,7 +108,7 @@ impl SchemaLowering<'_, '_> {
 
 /// Returns whether a regular expression contains look-around, a back-reference or a word boundary
 /// (`\b`). OpenAI's strict dialect and Gemini's OpenAPI dialect get such a pattern only as text.
-fn has_lookaround(pattern: &str) -> bool {
+fn is_refused_regex(pattern: &str) -> bool {
     let is_reference = |it: &[u8]| matches!(it, [b'\\', b'1'..=b'9' | b'k' | b'b' | b'B']);
     pattern.as_bytes().windows(2).any(is_reference)
         || ["(?=", "(?!", "(?<"].iter().any(|it| pattern.contains(it))

@@ -18,7 +18,7 @@ impl SchemaLowering<'_, '_> {
         }
         let is_root = at.is_empty();
         if !is_root && self.is_encoded_as_json(&schema) {
-            return self.json_text(&schema, at, "an object with any keys", "A JSON object");
+            return self.encode_as_text(&schema, at, "an object with any keys", "A JSON object");
         }
         let has_required = schema.get("required").is_some_and(Value::is_array);
         let has_properties = schema.contains_key("properties");

@@ -64,7 +64,7 @@ impl SchemaLowering<'_, '_> {
                 schema.shift_insert(0, "type".to_owned(), all_types());
             }
             AnyValueRule::JsonText => {
-                return self.json_text(&schema, at, "any value", "Any JSON value");
+                return self.encode_as_text(&schema, at, "any value", "Any JSON value");
             }
         }
         self.lower_keywords(schema, at, Map::new())

@@ -116,7 +116,7 @@ impl<'a> Normalizer<'a, '_> {
                 "required" => distinct_values(list.iter().filter(|it| it.is_string())),
                 _ => value.clone(),
             },
-            (ValueKind::NamedNames, Value::Object(lists)) => {
+            (ValueKind::NamedNameLists, Value::Object(lists)) => {
                 let lists = lists.iter().filter_map(|(name, list)| {
                     let list = list.as_array()?.iter().filter(|it| it.is_string());
                     Some((name.clone(), distinct_values(list)))

@@ -12,11 +12,11 @@ use crate::schema::{keywords::const_or_enum, merge::expand_schema};
 
 /// Adds the properties of all alternatives to `root`. Returns whether there are several
 /// alternatives: `root` then allows more values than the alternatives do.
-pub(super) fn merge_all(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
-    merge_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
+pub(super) fn merge_alternatives(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
+    merge_nested_alternatives(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
 
-fn merge_nested(
+fn merge_nested_alternatives(
     normal: &NormalSchema,
     root: &mut Map,
     alternatives: &[Value],
@@ -38,7 +38,7 @@ fn merge_nested(
         }
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(nested)) = alternative.shift_remove(keyword) {
-                merge_nested(normal, &mut alternative, &nested, depth - 1, steps);
+                merge_nested_alternatives(normal, &mut alternative, &nested, depth - 1, steps);
             }
         }
         found.push(alternative);

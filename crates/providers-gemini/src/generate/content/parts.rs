@@ -203,9 +203,9 @@ impl PartMapper<'_> {
     }
 
     fn map_media<'a>(&mut self, what: &str, media: &'a Media) -> wire::Part<'a> {
-        match WireMedia::from_media(media) {
+        match WireMedia::convert_media(media) {
             Some(WireMedia::Inline(blob)) => wire::Part::from_data(PartData::InlineData(blob)),
-            Some(WireMedia::Elsewhere(file)) => wire::Part::from_data(PartData::FileData(file)),
+            Some(WireMedia::Url(file)) => wire::Part::from_data(PartData::FileData(file)),
             None => self.media_as_text(what, media, "the API does not support its source"),
         }
     }
@@ -230,17 +230,17 @@ fn map_nonempty_text(text: &str) -> Option<wire::Part<'_>> {
 /// Media in one of the API's two forms: bytes in the request, or a URL.
 pub(crate) enum WireMedia<'a> {
     Inline(InlineData<'a>),
-    Elsewhere(FileData<'a>),
+    Url(FileData<'a>),
 }
 
 impl<'a> WireMedia<'a> {
-    pub(crate) fn from_media(media: &'a Media) -> Option<Self> {
+    pub(crate) fn convert_media(media: &'a Media) -> Option<Self> {
         let media_type = media.media_type.as_str();
         match &media.source {
-            MediaSource::Base64(data) => Some(Self::from_bytes(media_type, data)),
+            MediaSource::Base64(data) => Some(Self::from_base64(media_type, data)),
             MediaSource::Url(url) => Some(match parse_data_url(url) {
-                Some((media_type, data)) => Self::from_bytes(media_type, data),
-                None => Self::Elsewhere(FileData {
+                Some((media_type, data)) => Self::from_base64(media_type, data),
+                None => Self::Url(FileData {
                     mime_type: accepted_media_type(media_type),
                     file_uri: url,
                 }),
@@ -249,7 +249,7 @@ impl<'a> WireMedia<'a> {
         }
     }
 
-    pub(crate) fn from_bytes(media_type: &'a str, data: &'a str) -> Self {
+    pub(crate) fn from_base64(media_type: &'a str, data: &'a str) -> Self {
         Self::Inline(InlineData {
             mime_type: accepted_media_type(media_type),
             data,
@@ -259,7 +259,7 @@ impl<'a> WireMedia<'a> {
     pub(crate) fn media_type(&self) -> &str {
         match self {
             Self::Inline(blob) => &blob.mime_type,
-            Self::Elsewhere(file) => &file.mime_type,
+            Self::Url(file) => &file.mime_type,
         }
     }
 }

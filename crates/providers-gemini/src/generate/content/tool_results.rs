@@ -66,12 +66,12 @@ impl PartMapper<'_> {
             } else if takes_media && IN_RESULTS.contains(&medium.media_type()) {
                 parts.push(match medium {
                     WireMedia::Inline(blob) => FunctionResponsePart::InlineData(blob),
-                    WireMedia::Elsewhere(file) => FunctionResponsePart::FileData(file),
+                    WireMedia::Url(file) => FunctionResponsePart::FileData(file),
                 });
             } else {
                 after.push(wire::Part::from_data(match medium {
                     WireMedia::Inline(blob) => PartData::InlineData(blob),
-                    WireMedia::Elsewhere(file) => PartData::FileData(file),
+                    WireMedia::Url(file) => PartData::FileData(file),
                 }));
             }
         }
@@ -161,13 +161,13 @@ pub(crate) fn result_text(result: &ToolResult) -> Cow<'_, str> {
 /// resources of unknown media type.
 fn content_media(content: &ToolContent) -> Option<WireMedia<'_>> {
     match content {
-        ToolContent::Image(media) | ToolContent::Audio(media) => WireMedia::from_media(media),
+        ToolContent::Image(media) | ToolContent::Audio(media) => WireMedia::convert_media(media),
         ToolContent::Resource {
             media_type: Some(media_type),
             text: None,
             blob: Some(data),
             ..
-        } => Some(WireMedia::from_bytes(media_type, data)),
+        } => Some(WireMedia::from_base64(media_type, data)),
         _ => None,
     }
 }

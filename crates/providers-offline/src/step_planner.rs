@@ -9,7 +9,7 @@ use crate::{
     arguments::{ToolArguments, fill_arguments, find_schema_violation, remove_json_object},
     conversation_turn::{
         ASK_PREFIX, ConversationTurn,
-        name_lookup::{NameLookup, look_up_name, serves_others},
+        name_lookup::{NameLookup, is_unnamed_lookup_tool, look_up_name},
         unused_call_ids,
     },
     question_values::QuestionValues,
@@ -100,8 +100,9 @@ impl Plan {
         if ranked.is_empty() && is_forced {
             ranked.extend(&tools);
         }
-        // A lookup of names serves other tools, unless the question asks for it.
-        let other = ranked.iter().position(|tool| !serves_others(tool, &words));
+        // A tool that finds the ids of names is called for another tool, so the best other tool is
+        // moved before it, unless the question contains a word of the lookup tool's name.
+        let other = ranked.iter().position(|tool| !is_unnamed_lookup_tool(tool, &words));
         if let Some(at) = other
             && tool_matches_question(ranked[at], &words)
         {

@@ -22,7 +22,8 @@ pub struct TextCallConverter {
     recovery: CallRecoverySettings,
     /// Unfinished text parts of the original answer, by their index in that answer.
     texts: BTreeMap<u32, TextPart>,
-    /// Output index of every part that is not text, by its index in the original answer.
+    /// Indices of the parts that are not text. Each key is an index in the original answer, and its
+    /// value is the index in the converted answer.
     indices: HashMap<u32, u32>,
     next_index: u32,
     ids: ToolUseIds,
@@ -36,9 +37,10 @@ pub struct TextCallConverter {
 #[derive(Debug)]
 struct TextPart {
     scanner: TextScanner,
-    /// Provider states of this text part, which are emitted with its last output part.
+    /// Provider states of this text part. They are emitted with the last part that it becomes in
+    /// the converted answer.
     states: Vec<ProviderState>,
-    /// Index of the output part to which the text of this part is added. `None` if no such output
+    /// Index, in the converted answer, of the part to which this text is added. `None` if no such
     /// part is open.
     index: Option<u32>,
 }
@@ -172,16 +174,16 @@ impl TextCallConverter {
         answer.emit_start(response_id, model, events);
     }
 
-    /// Starts the output parts of all unfinished texts before a part of another kind begins, so
-    /// that their buffered text stays before that part.
+    /// Starts a part of the converted answer for each unfinished text, so that the buffered text
+    /// stays before the part that begins next.
     fn start_text_parts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
             start_text(&mut text.index, &mut self.next_index, events);
         }
     }
 
-    /// Ends a text and emits its buffered content. Returns the index of its output part that is
-    /// still open, or `None` if there is none.
+    /// Ends a text and emits its buffered content. Returns the index, in the converted answer, of
+    /// the text part that is still open, or `None` if there is none.
     fn end_text_part(&mut self, part: TextPart, events: &mut Vec<ModelEvent>) -> Option<u32> {
         let TextPart {
             scanner,
@@ -230,7 +232,7 @@ impl TextCallConverter {
     }
 }
 
-/// Returns the index of a text's output part. Starts the output part if there is none.
+/// Returns the index in `index`. If it is `None`, starts a text part and stores its index there.
 fn start_text(index: &mut Option<u32>, next_index: &mut u32, events: &mut Vec<ModelEvent>) -> u32 {
     *index.get_or_insert_with(|| {
         let index = take_part_index(next_index);
