@@ -40,7 +40,7 @@ mod tests {
             known += 1;
             let ours = capabilities(entry.name);
             let theirs = &entry.capabilities;
-            // `either` prefers its first argument, so equal results mean agreement.
+            // `join_capabilities` prefers its first argument, so equal results mean agreement.
             assert_eq!(
                 catalog::join_capabilities(theirs, &ours),
                 catalog::join_capabilities(&ours, theirs),

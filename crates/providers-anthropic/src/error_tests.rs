@@ -43,7 +43,7 @@ fn every_error_type_has_its_kind() {
         (500, "api_error", Kind::Overloaded { retry_after }),
         (504, "timeout_error", Kind::Overloaded { retry_after }),
         (529, "overloaded_error", Kind::Overloaded { retry_after }),
-        // Gateways use this type for every error, so the status decides.
+        // Gateways send the type `invalid_request_error` for every error, so the status decides.
         (401, "invalid_request_error", Kind::Authentication),
         (402, "invalid_request_error", Kind::QuotaExhausted),
         (403, "invalid_request_error", Kind::Permission),
@@ -59,7 +59,7 @@ fn every_error_type_has_its_kind() {
             Kind::Overloaded { retry_after },
         ),
         (413, "invalid_request_error", invalid("")),
-        // The status decides for an unknown type.
+        // The type `new_error` is unknown, so the status decides.
         (429, "new_error", Kind::RateLimited { retry_after }),
         (422, "new_error", invalid("")),
     ] {

@@ -3,18 +3,19 @@
 use std::borrow::Cow;
 
 use switchboard_domain::{
-    ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent, ToolChoice,
+    ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent,
 };
 use switchboard_providers_common::{
     Headers, merge_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, WireProtocol},
+    request::forces_tool_call,
 };
 
 use crate::{
     AnthropicConfig, MessagesOptions, capabilities,
     config::BETAS,
     error::{is_thinking_block_refusal, is_tool_choice_refusal},
-    messages::{MessagesDecoder, WireRequest, events_from_body, to_wire_request},
+    messages::{MessagesDecoder, events_from_body, to_wire_request},
 };
 
 /// A model that is served by the Messages API of Anthropic or of a compatible server.
@@ -79,24 +80,17 @@ impl WireProtocol for MessagesApi {
         if adaptation.without_forced_tool_choice {
             capabilities.forced_tool_choice = Some(false);
         }
-        let WireRequest {
-            body,
-            betas,
-            tool_mapping,
-            tool_choice,
-            warnings,
-            local_ids,
-        } = to_wire_request(request, id, &capabilities, &options, model.tool_schemas())?;
-        let mut sent = SentRequest::new(&id.provider, "messages", body.stream, &body)?;
-        if !betas.is_empty() && !config.headers.contains(BETAS) {
-            sent.headers = Headers::new().with_header(BETAS, &config.merge_betas(&betas));
+        let schemas = model.tool_schemas();
+        let wire = to_wire_request(request, id, &capabilities, &options, schemas)?;
+        let mut sent = SentRequest::new(&id.provider, "messages", wire.body.stream, &wire.body)?;
+        if !wire.betas.is_empty() && !config.headers.contains(BETAS) {
+            sent.headers = Headers::new().with_header(BETAS, &config.merge_betas(&wire.betas));
         }
-        let decoder =
-            MessagesDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), local_ids)
-                .with_tool_mapping(tool_mapping);
+        let warnings = merge_warnings(wire.warnings);
+        let decoder = MessagesDecoder::new(id.clone(), wire.tool_choice, warnings, wire.local_ids);
         Ok(PreparedRequest {
             request: sent,
-            decoder,
+            decoder: decoder.with_tool_mapping(wire.tool_mapping),
             recovery: None,
         })
     }
@@ -109,10 +103,8 @@ impl WireProtocol for MessagesApi {
     ) -> bool {
         let has_thinking_blocks =
             model.options().replay_reasoning && !adaptation.without_thinking_blocks;
-        let is_forced = matches!(
-            request.tool_choice,
-            ToolChoice::Required | ToolChoice::Only(_)
-        ) && model.capabilities().forced_tool_choice != Some(false)
+        let is_forced = forces_tool_call(request)
+            && model.capabilities().forced_tool_choice != Some(false)
             && !adaptation.without_forced_tool_choice;
         if has_thinking_blocks && is_thinking_block_refusal(error) {
             adaptation.without_thinking_blocks = true;

@@ -207,12 +207,11 @@ const OPUS_4_1: ModelRules = ModelRules {
     structured_output: true,
     ..OPUS_4
 };
-const HAIKU_4_5: ModelRules = ModelRules {
+const GENERATION_4_5: ModelRules = ModelRules {
     sampling: SamplingSupport::One,
     structured_output: true,
     ..GENERATION_4
 };
-const GENERATION_4_5: ModelRules = HAIKU_4_5;
 const OPUS_4_5: ModelRules = ModelRules {
     efforts: UP_TO_HIGH_EFFORT,
     ..GENERATION_4_5
@@ -244,7 +243,7 @@ const MYTHOS_PREVIEW: ModelRules = ModelRules {
 };
 const GENERATION_5: ModelRules = OPUS_4_8;
 /// Rules of the first Fable and Mythos models. Reports about their support for a forced tool choice
-/// contradict each other, so this field is `None`.
+/// contradict each other, so `forced_tool_choice` is `None`.
 const FABLE_5: ModelRules = ModelRules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
@@ -288,7 +287,6 @@ pub const TABLE: &[ModelRow] = &[
     table_row(Some(ModelFamily::Opus), (4, 7), OPUS_4_7),
     table_row(None, (4, 6), GENERATION_4_6),
     table_row(Some(ModelFamily::Opus), (4, 5), OPUS_4_5),
-    table_row(Some(ModelFamily::Haiku), (4, 5), HAIKU_4_5),
     table_row(None, (4, 5), GENERATION_4_5),
     table_row(Some(ModelFamily::Opus), (4, 1), OPUS_4_1),
     table_row(Some(ModelFamily::Opus), (4, 0), OPUS_4),

@@ -1,4 +1,4 @@
-//! The model against a server on loopback.
+//! Tests of the model against a server on the loopback interface.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -57,7 +57,7 @@ async fn the_request_has_its_headers_and_fields() {
     assert_eq!(model.capabilities().forced_tool_choice, Some(false));
     let request = question().with_tool_choice(ToolChoice::Required);
     let answer = model.complete(&request).await.unwrap();
-    // Dropped options are reported with the answer.
+    // The answer reports that the tool choice was not enforced.
     assert!(matches!(
         answer.tool_choice,
         ToolChoiceOutcome::Relaxed { .. }
@@ -110,7 +110,7 @@ async fn case_13_an_unexpectedly_refused_choice_is_relaxed_once() {
     assert_eq!(choice(fake.request(0).await.json()), "any");
     assert_eq!(choice(fake.request(1).await.json()), "auto");
 
-    // Without a forced choice the error is returned.
+    // If the request forces no tool call, the error is returned.
     fake.answer(refused());
     let failed = failure(&model, &question()).await.unwrap();
     assert!(matches!(failed.kind, ModelErrorKind::InvalidRequest { .. }));

@@ -69,7 +69,7 @@ pub use self::http::{
     },
     wire_decoder::WireDecoder,
 };
-pub use answer_events::{AnswerEvents, AnswerSummary};
+pub use answer_events::{AnswerEvents, AnswerSummary, emit_part_state, emit_usage};
 pub use body_fields::BodyFields;
 pub use content_warnings::ContentWarnings;
 pub use joined_text::JoinedText;

@@ -24,7 +24,7 @@ fn legal_names_are_unchanged() {
 
 #[test]
 fn a_name_is_the_same_in_every_run_and_among_any_tools() {
-    // Saved conversations and prompt caches hold these names.
+    // Saved conversations and prompt caches contain these names, so they must never change.
     let cases = [
         (NameRule::OPENAI, "crm/find.one", "crm_find_one_f4e28eb9"),
         (NameRule::OPENAI, "日本", "tool_cf2abf0c"),
@@ -35,7 +35,7 @@ fn a_name_is_the_same_in_every_run_and_among_any_tools() {
         let among = ToolNames::from_request(&request(&["z", name, "crm.find/one", "a b"]), rule);
         assert_eq!(single.wire_name(name), expected);
         assert_eq!(among.wire_name(name), expected);
-        // Also where the request does not know the name.
+        // The name is the same if the request does not declare the tool.
         assert_eq!(
             ToolNames::from_request(&request(&[]), rule).wire_name(name),
             expected

@@ -1,4 +1,4 @@
-//! The model catalogue by its public face.
+//! Tests of the model catalog through its public API.
 
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog::{self, ModelEntry, Prices};
@@ -62,7 +62,7 @@ fn abilities_are_supported_unsupported_or_unknown() {
     for (provider, model, sampling) in [
         ("openai", "gpt-4o", Some(true)),
         ("openai", "o3", Some(false)),
-        // It depends on the effort.
+        // Unknown, because it depends on the reasoning effort.
         ("openai", "gpt-6-luna", None),
     ] {
         let found = capabilities(provider, model).sampling;
@@ -71,7 +71,7 @@ fn abilities_are_supported_unsupported_or_unknown() {
     let schema = |provider, model| capabilities(provider, model).structured_output;
     assert_eq!(schema("deepseek", "deepseek-v4-flash"), Some(false));
     assert_eq!(schema("openai", "gpt-4o-mini"), Some(true));
-    // The window includes the answer.
+    // The context window includes the answer.
     let window = capabilities("openai", "gpt-5").context_window;
     assert_eq!(window, Some(400_000));
 }
@@ -83,7 +83,7 @@ fn a_model_is_found_by_all_its_names() {
         ("anthropic", "claude-haiku-4-5@20251001", "claude-haiku-4-5"),
         ("anthropic", "claude-opus-5-5-latest", "claude-opus-5-5"),
         ("openai", "gpt-6-luna-2026-09-22", "gpt-6-luna"),
-        // It has an entry of its own, and keeps it.
+        // This dated model has its own catalog entry.
         ("openai", "gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
         (
             "openai",

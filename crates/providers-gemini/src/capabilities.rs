@@ -259,7 +259,7 @@ mod tests {
             known += 1;
             let ours = series_capabilities(entry.name);
             let theirs = &entry.capabilities;
-            // Joined, each wins where both speak: the same means that they agree.
+            // `join_capabilities` prefers its first argument, so equal results mean agreement.
             assert_eq!(
                 catalog::join_capabilities(theirs, &ours),
                 catalog::join_capabilities(&ours, theirs),

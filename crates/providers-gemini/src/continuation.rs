@@ -15,7 +15,7 @@ use switchboard_providers_common::{
 use crate::{GeminiModel, generate::Continuation};
 
 /// Data for requesting the rest of an answer that the API splits into several responses: the model,
-/// the first request, and the state that the decoder shares.
+/// the first request, and the state that is shared with the decoder.
 pub(crate) struct ContinuationSource {
     pub(crate) model: GeminiModel,
     /// The request that started the answer. To get the rest of the answer, it is sent again with a

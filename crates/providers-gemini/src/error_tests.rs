@@ -61,7 +61,7 @@ fn every_word_of_google_rpc_has_its_kind() {
     ] {
         let body = error(code, status, "Because.");
         assert_eq!(kind(code, &body), expected, "{code} {status}");
-        // In a list, as the API sends it to who streams.
+        // In the answer to a streaming request, the API sends the error in a list.
         assert_eq!(kind(code, &json!([body])), expected, "[{code} {status}]");
         assert_eq!(
             classify(code, body.to_string().as_bytes()).message,

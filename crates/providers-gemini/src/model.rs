@@ -14,7 +14,7 @@ use switchboard_providers_common::{
 use crate::{
     GeminiConfig, GeminiOptions, ServerTool, capabilities,
     continuation::{ContinuationSource, continue_answer},
-    generate::{Continuation, GenerateDecoder, WireRequest, events_from_body, to_wire_request},
+    generate::{Continuation, GenerateDecoder, events_from_body, to_wire_request},
 };
 
 /// A model that is served by the Gemini API.
@@ -71,13 +71,7 @@ impl WireProtocol for GenerateContentApi {
         let (capabilities, schemas) = (model.capabilities(), model.tool_schemas());
         let mut options = model.options().clone();
         options.replay_thoughts &= !without_signatures.0;
-        let WireRequest {
-            body,
-            tool_choice,
-            warnings,
-            local_ids,
-            tool_mapping,
-        } = to_wire_request(request, id, capabilities, &options, schemas)?;
+        let wire = to_wire_request(request, id, capabilities, &options, schemas)?;
         let streams = config.streaming && request.delivery != Delivery::Whole;
         let method = if streams {
             "streamGenerateContent?alt=sse"
@@ -85,12 +79,11 @@ impl WireProtocol for GenerateContentApi {
             "generateContent"
         };
         let path = format!("{}:{method}", config.model_path(&id.name)?);
-        let decoder =
-            GenerateDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), local_ids)
-                .with_tool_mapping(tool_mapping);
+        let warnings = merge_warnings(wire.warnings);
+        let decoder = GenerateDecoder::new(id.clone(), wire.tool_choice, warnings, wire.local_ids);
         Ok(PreparedRequest {
-            request: SentRequest::new(&id.provider, path, streams, &body)?,
-            decoder,
+            request: SentRequest::new(&id.provider, path, streams, &wire.body)?,
+            decoder: decoder.with_tool_mapping(wire.tool_mapping),
             recovery: None,
         })
     }

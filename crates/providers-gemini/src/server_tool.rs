@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(tool.name(), name);
             assert_eq!(Value::Object(tool.to_declaration()), sent);
             assert_eq!(tool.find_configuration_error(), None);
-            // What is stored is read again.
+            // A tool is equal after serialization and deserialization.
             assert_eq!(read(serde_json::to_value(&tool).unwrap()).unwrap(), tool);
         }
     }

@@ -1,4 +1,4 @@
-//! The model against a server on loopback.
+//! Tests of the model against a server on the loopback interface.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -64,7 +64,7 @@ async fn the_request_says_who_asks_and_for_what() {
     );
     assert_eq!(sent.json().get("model"), None);
 
-    // A proxy that wants no key and has another path; a tuned model.
+    // A proxy with another path and without a key, and a tuned model.
     let proxy = GeminiConfig {
         api_key: None,
         base_url: format!("{}/gemini/v1/", fake.base_url()),
@@ -134,7 +134,7 @@ async fn the_servers_models_are_listed_page_by_page() {
     fake.answer(Answer::json(200, &json!({"hello": "there"})));
     let error = client.list_models().await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Protocol);
-    // A server whose list never ends.
+    // The server always announces a next page of the model list.
     fake.otherwise(|number, _| {
         let next = format!("p{number}");
         Answer::json(200, &json!({"models": [], "nextPageToken": next}))

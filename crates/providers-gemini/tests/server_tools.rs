@@ -1,4 +1,4 @@
-//! Tools that the API runs itself: declared, shown, and their pieces sent back as they came.
+//! Server tools: their declarations, and their calls and results, which are sent back unchanged.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -60,7 +60,7 @@ fn question() -> ChatRequest {
     ])
 }
 
-/// An answer of these pieces, in one chunk each or as a whole.
+/// Returns an answer with the parts `pieces`, streamed in one chunk each or whole.
 fn answer(streaming: bool, pieces: &[Value], more: &Value) -> Answer {
     let candidate = |pieces: &[Value], is_last: bool| {
         let mut candidate = json!({"content": {"role": "model", "parts": pieces}, "index": 0});
@@ -83,7 +83,7 @@ fn answer(streaming: bool, pieces: &[Value], more: &Value) -> Answer {
     Answer::sse(chunks.collect::<String>())
 }
 
-/// A search of the API's own, code that it ran, and a call of ours that is signed.
+/// Returns a web search, executed code, and a function call with a signature.
 fn pieces() -> Vec<Value> {
     let found = json!({"searchSuggestions": "<div>", "results": [{"title": "Utqiagvik",
                        "url": "https://a.example"}]});
@@ -173,7 +173,8 @@ async fn pieces_of_a_mixed_turn_go_back_as_they_came_streamed_and_whole() {
         let response = &contents[2]["parts"][0]["functionResponse"];
         assert_eq!(response["id"], "f1");
         insta::assert_json_snapshot!("request__gemini__own_tools_beside_functions", again);
-        // Who has the pieces in its contents has to say so, whatever it declares.
+        // A request whose contents have calls of server tools needs this setting even if it
+        // declares none.
         request.tool_choice = ToolChoice::None;
         fake.answer(answer(streaming, &[json!({"text": "-3 °C."})], &json!({})));
         model.complete(&request).await.unwrap();
@@ -239,7 +240,7 @@ async fn case_12_signatures_of_own_pieces_that_are_refused_are_left_out_once() {
         fields.remove("thoughtSignature");
         assert_eq!(parts[at], piece);
     }
-    // A call has to have one, or the API's own word for none.
+    // The API requires a signature of the call, or this placeholder.
     let stands_in = &parts[4]["thoughtSignature"];
     assert_eq!(stands_in, "skip_thought_signature_validator");
 }

@@ -8,7 +8,7 @@ use switchboard_domain::{JsonObject, ToolDefinition, json_schema::SchemaValidato
 use crate::{
     question_values::{QuestionValues, ValueGroup},
     tool_parameters::{Parameter, read_parameters},
-    word_stems::{identifier_to_label, split_words, stem_word},
+    word_stems::{identifier_to_label, split_words, stem_all_words},
 };
 
 /// Maximum number of tool calls for one list of values in a question, such as "customers 42, 43 and
@@ -44,18 +44,15 @@ pub(crate) fn fill_arguments(
         used_text: Vec::new(),
     };
     let mut input = find_json_object(question).unwrap_or_default();
-    let mut list: Option<(String, Vec<Value>)> = None;
+    // A list of values in the question and the name of the parameter that it belongs to.
+    let (mut list_name, mut list): (Option<&String>, Vec<Value>) = (None, Vec::new());
     let mut missing = Vec::new();
     let parameters = read_parameters(&tool.input_schema);
     // The first pass accepts only values that match a parameter's name or format. The second pass
     // also assigns the remaining numbers and texts of the question to required parameters.
     for only_clear in [true, false] {
         for parameter in &parameters {
-            if input.contains_key(&parameter.name)
-                || list
-                    .as_ref()
-                    .is_some_and(|(name, _)| *name == parameter.name)
-            {
+            if input.contains_key(&parameter.name) || list_name == Some(&parameter.name) {
                 continue;
             }
             if let Some(value) = known.get(&parameter.name) {
@@ -63,17 +60,15 @@ pub(crate) fn fill_arguments(
                 continue;
             }
             let mut found = filler.find_argument_values(parameter, only_clear);
-            if found.len() > 1 && list.is_none() {
-                list = Some((parameter.name.clone(), found));
+            if found.len() > 1 && list_name.is_none() {
+                (list_name, list) = (Some(&parameter.name), found);
             } else if !found.is_empty() {
                 input.insert(parameter.name.clone(), found.swap_remove(0));
             }
         }
     }
     for parameter in &parameters {
-        let is_listed = list
-            .as_ref()
-            .is_some_and(|(name, _)| *name == parameter.name);
+        let is_listed = list_name == Some(&parameter.name);
         if input.contains_key(&parameter.name) || is_listed || !parameter.is_required {
             continue;
         }
@@ -83,9 +78,9 @@ pub(crate) fn fill_arguments(
             missing.push(parameter.name.clone());
         }
     }
-    let inputs = match list {
+    let inputs = match list_name {
         None => vec![input],
-        Some((name, values)) => values
+        Some(name) => list
             .into_iter()
             .take(MAX_INPUTS)
             .map(|value| {
@@ -182,8 +177,8 @@ impl ArgumentFiller<'_> {
         parameter.enum_values().iter().find(is_named).cloned()
     }
 
-    /// Returns the options that the question names: all words of an option, without a prefix such
-    /// as `biolink:`. If it names none of them, returns those whose first word it contains.
+    /// Returns those `options` whose words occur one after the other in the question, not counting
+    /// a prefix such as `biolink:`. If there are none, returns the options whose first word occurs.
     fn find_enum_items(&self, options: &[Value]) -> Option<Value> {
         let asked: Vec<&str> = self
             .values
@@ -195,8 +190,8 @@ impl ArgumentFiller<'_> {
             let is_named = |option: &&Value| {
                 let name = option.as_str().unwrap_or_default();
                 let name = name.rsplit(':').next().unwrap_or_default();
-                let words = split_words(name).into_iter().take(max_words);
-                let words: Vec<String> = words.map(|word| stem_word(&word)).collect();
+                let mut words = stem_all_words(name);
+                words.truncate(max_words);
                 !words.is_empty() && asked.windows(words.len()).any(|window| window == words)
             };
             options.iter().filter(is_named).cloned().collect()
@@ -252,21 +247,15 @@ impl ArgumentFiller<'_> {
             .iter()
             .filter(|other| other.is_required && matches!(other.json_type(), "integer" | "number"));
         let numeric: Vec<&str> = numeric.map(|other| other.name.as_str()).collect();
-        let values = &self.values.numbers[at].values;
-        let is_integer = parameter.json_type() == "integer";
+        let mut values = self.values.numbers[at].values.as_slice();
         if numeric.len() < 2 {
             self.used_numbers.push(at);
-            return values
-                .iter()
-                .filter_map(|value| to_json_number(*value, is_integer))
-                .collect();
+        } else {
+            let position = numeric.iter().position(|name| *name == parameter.name);
+            values = position.map_or(&[][..], |at| values.get(at..=at).unwrap_or_default());
         }
-        let position = numeric.iter().position(|name| *name == parameter.name);
-        let value = position.and_then(|position| values.get(position));
-        value
-            .and_then(|value| to_json_number(*value, is_integer))
-            .into_iter()
-            .collect()
+        let number = |value: &f64| to_json_number(*value, parameter.json_type() == "integer");
+        values.iter().filter_map(number).collect()
     }
 
     fn find_array(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Option<Value> {

@@ -7,10 +7,7 @@ use std::{collections::HashSet, sync::Arc};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Message, Role, ToolContent, ToolResult, ToolUse};
 
-use crate::{
-    tool_parameters::Parameter,
-    word_stems::{split_words, stem_word},
-};
+use crate::{tool_parameters::Parameter, word_stems::stem_all_words};
 
 /// Prefix of every text that asks the user for a missing value.
 pub(crate) const ASK_PREFIX: &str = "I need ";
@@ -152,10 +149,7 @@ fn find_parameter_value(
     match data {
         Value::Object(object) => {
             let own = object.iter().find(|(key, value)| {
-                let key: Vec<String> = split_words(key)
-                    .iter()
-                    .map(|word| stem_word(word))
-                    .collect();
+                let key = stem_all_words(key);
                 let in_named_object = key == ["id"] && parameter.stems.last() == key.last() && {
                     let mut others = parameter.stems.iter().filter(|stem| *stem != "id");
                     others.all(|stem| around.contains(stem))
@@ -164,12 +158,9 @@ fn find_parameter_value(
                     && matches_parameter_type(value, parameter)
             });
             own.map(|(_, value)| value.clone()).or_else(|| {
-                object.iter().find_map(|(key, value)| {
-                    let around: Vec<String> = split_words(key)
-                        .iter()
-                        .map(|word| stem_word(word))
-                        .collect();
-                    find_parameter_value(value, parameter, &around)
+                let mut fields = object.iter();
+                fields.find_map(|(key, value)| {
+                    find_parameter_value(value, parameter, &stem_all_words(key))
                 })
             })
         }

@@ -33,8 +33,6 @@ impl DemoModel {
         Self {
             id: ModelId::new(PROVIDER, MODEL),
             capabilities: ModelCapabilities {
-                context_window: None,
-                max_output_tokens: None,
                 tools: Some(true),
                 parallel_tools: Some(true),
                 forced_tool_choice: Some(true),
@@ -46,6 +44,7 @@ impl DemoModel {
                 audio: Some(false),
                 tool_search: Some(false),
                 requires_approval: true,
+                ..ModelCapabilities::default()
             },
             today: None,
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     conversation_turn::{TurnToolCall, parse_result_data},
-    word_stems::{identifier_to_label, split_words, stem_word, stem_words},
+    word_stems::{identifier_to_label, stem_all_words, stem_words},
 };
 
 /// Maximum number of list items that an answer shows. The answer only counts the other items.
@@ -65,18 +65,15 @@ pub(crate) fn format_results(question: &str, calls: &[TurnToolCall<'_>]) -> Stri
 fn format_asked_fields(data: &Value, asked: &[String]) -> Option<String> {
     let object = data.as_object()?;
     let is_asked = |key: &str| {
-        let key = split_words(key);
-        key.len() > 1 && key.iter().all(|word| asked.contains(&stem_word(word)))
+        let key = stem_all_words(key);
+        key.len() > 1 && key.iter().all(|stem| asked.contains(stem))
     };
     let named: Vec<String> = object
         .iter()
         .filter(|(key, value)| is_asked(key) && is_scalar(value))
         .map(|(key, value)| {
-            format!(
-                "The {} is {}.",
-                identifier_to_label(key),
-                format_with_unit(value, object)
-            )
+            let (label, value) = (identifier_to_label(key), format_with_unit(value, object));
+            format!("The {label} is {value}.")
         })
         .collect();
     (!named.is_empty()).then(|| named.join(" "))
@@ -106,29 +103,22 @@ fn append_indented_lines(data: &Value, depth: usize, text: &mut String) {
     match data {
         Value::Object(object) if depth < MAX_DEPTH => {
             for (key, value) in object {
+                let label = identifier_to_label(key);
                 if is_scalar(value) {
-                    let _ = writeln!(
-                        text,
-                        "{indent}- {}: {}",
-                        identifier_to_label(key),
-                        format_scalar(value)
-                    );
+                    let _ = writeln!(text, "{indent}- {label}: {}", format_scalar(value));
                 } else {
-                    let _ = writeln!(text, "{indent}- {}:", identifier_to_label(key));
+                    let _ = writeln!(text, "{indent}- {label}:");
                     append_indented_lines(value, depth + 1, text);
                 }
             }
         }
         Value::Array(items) if depth < MAX_DEPTH => {
             for item in items.iter().take(MAX_ROWS) {
-                match item.as_object() {
-                    Some(object) => {
-                        let _ = writeln!(text, "{indent}- {}", format_scalars(object).join(", "));
-                    }
-                    None => {
-                        let _ = writeln!(text, "{indent}- {}", format_scalar(item));
-                    }
-                }
+                let item = match item.as_object() {
+                    Some(object) => format_scalars(object).join(", "),
+                    None => format_scalar(item),
+                };
+                let _ = writeln!(text, "{indent}- {item}");
             }
             if items.len() > MAX_ROWS {
                 let _ = writeln!(text, "{indent}- and {} more", items.len() - MAX_ROWS);

@@ -163,11 +163,9 @@ fn no_match_message(tools: &[Arc<ToolDefinition>]) -> String {
         .map(|tool| format!("`{}`", tool.name))
         .collect();
     let names = names.join(", ");
-    let more = tools.len().saturating_sub(MAX_LISTED_TOOLS);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
+    let more = match tools.len().saturating_sub(MAX_LISTED_TOOLS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
     format!("No connected tool matches the words of this question. The tools are {names}{more}.")
 }

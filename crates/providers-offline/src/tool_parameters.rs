@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::word_stems::{split_words, stem_word};
+use crate::word_stems::{stem_all_words, stem_word};
 
 /// A parameter of a tool: one property of the tool's input schema.
 #[derive(Debug, Clone)]
@@ -62,10 +62,7 @@ pub(crate) fn read_parameters(schema: &Value) -> Vec<Parameter<'_>> {
             name: name.clone(),
             schema: non_null_alternative(schema),
             is_required: required.iter().any(|required| required == name),
-            stems: split_words(name)
-                .iter()
-                .map(|word| stem_word(word))
-                .collect(),
+            stems: stem_all_words(name),
         })
         .collect()
 }

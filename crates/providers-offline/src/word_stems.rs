@@ -37,6 +37,12 @@ pub(crate) fn stem_word(word: &str) -> String {
     Stemmer::create(Algorithm::English).stem(word).into_owned()
 }
 
+/// Returns the stems of all words of a text or identifier.
+pub(crate) fn stem_all_words(text: &str) -> Vec<String> {
+    let words = split_words(text);
+    words.iter().map(|word| stem_word(word)).collect()
+}
+
 /// Returns the word stems of a text, without stop words and numbers.
 pub(crate) fn stem_words(text: &str) -> Vec<String> {
     let is_term =

@@ -1,4 +1,4 @@
-//! Whole conversations as reviewed text.
+//! Snapshots of whole conversations.
 
 mod support;
 
@@ -10,7 +10,7 @@ use switchboard_domain::{ToolAnnotations, ToolDefinition};
 
 const ALL: &str = "customer_service everything filesystem git memory time";
 
-/// Plays each conversation with all tools.
+/// Returns the transcript of each conversation, played with all tools.
 fn conversations(conversations: &[&[&str]]) -> String {
     let tools = tools(ALL);
     let played: Vec<String> = conversations

@@ -1,4 +1,4 @@
-//! The gathering phase and the formatting phase.
+//! Tests of the phase that gathers tool results and of the phase that formats the answer.
 
 mod support;
 
@@ -92,7 +92,7 @@ fn without_results_the_demo_model_describes_itself() {
     assert!(!said.is_empty() && !said.contains("formatter"), "{said}");
 }
 
-/// Returns the input of a formatter with this schema.
+/// Returns the input of the call of a formatter tool with the input schema `schema`.
 fn formatted(schema: serde_json::Value, messages: Vec<Message>) -> serde_json::Value {
     let formatter = ToolDefinition::new("response_formatter", "Gives the answer.", schema);
     let request = ChatRequest::new(messages)
@@ -121,7 +121,7 @@ fn fields_of_a_custom_schema_come_from_results_question_and_text() {
     messages.push(Message::assistant("It is 530.19 EUR."));
     messages.push(Message::user(ASK));
     let filled = formatted(schema, messages);
-    // `approved` has no value and stays empty.
+    // The conversation has no value for `approved`, so the field is omitted.
     let expected =
         json!({"customer_id": 42, "account_value": 530.19, "summary": "It is 530.19 EUR."});
     assert_eq!(filled, expected);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use support::{answer, calls, model, request};
 use switchboard_domain::{Message, ToolDefinition, ToolResult, json_schema::SchemaValidator};
 
-/// Returns schemas of one value, of the kinds that tools have.
+/// Generates schemas of one tool parameter.
 fn value_schema() -> impl Strategy<Value = Value> {
     let formats = vec!["date", "date-time", "email", "uri", "uuid"];
     let single = prop_oneof![
@@ -80,7 +80,7 @@ fn tool() -> impl Strategy<Value = ToolDefinition> {
     })
 }
 
-/// Returns lists of tools with different names.
+/// Generates lists of tools with different names.
 fn tools() -> impl Strategy<Value = Vec<Arc<ToolDefinition>>> {
     prop::collection::vec(tool(), 0..5).prop_map(|tools| {
         let mut names = BTreeSet::new();
@@ -138,7 +138,7 @@ fn question() -> impl Strategy<Value = String> {
     prop_oneof![4 => sentence, 1 => "\\PC{0,80}", 1 => "[ -~\\n“”’`'\"{}:=#]{0,60}"]
 }
 
-/// Returns JSON that is seldom a valid schema.
+/// Generates JSON that is rarely a valid schema.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

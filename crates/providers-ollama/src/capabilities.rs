@@ -72,8 +72,8 @@ mod tests {
         }
     }
 
-    /// If this fails, the catalogue knows something, and has to come first as it does elsewhere
-    /// (`catalog::either`).
+    /// If this test fails, the catalog has entries for Ollama, and `capabilities` must prefer them,
+    /// as in other adapters.
     #[test]
     fn the_catalogue_has_no_models_of_this_provider() {
         for model in [

@@ -21,7 +21,7 @@ fn classified(status: u16, message: &str) -> ClassifiedError {
     classified_body(status, body.as_bytes())
 }
 
-/// Returns the message that the user gets.
+/// Returns the error message with the advice for the user.
 fn shown_by(host: &str, status: u16, message: &str) -> String {
     let ClassifiedError { kind, message, .. } = classified(status, message);
     let error = ModelError::new("ollama", kind, message);
@@ -55,7 +55,7 @@ fn a_missing_model_is_reported_with_its_download_command() {
             "{shown}"
         );
     }
-    // A name with other characters is not inserted into a command.
+    // A model name with unsafe characters is not inserted into a command.
     let odd = "model 'x; rm -rf ~' not found";
     assert_eq!(shown_by("", 404, odd), odd);
     let cloud = shown_by("ollama.com", 404, "model 'qwen3' not found");
@@ -90,7 +90,7 @@ fn what_a_model_cannot_do_is_unsupported() {
     ] {
         assert_eq!(classified(400, message).kind, unsupported(feature));
     }
-    // The status is that of a server failure, which would be retried.
+    // Status 500 alone would mean a server failure, which is retried.
     let memory = "model requires more system memory (9.1 GiB) than is available (5.2 GiB)";
     let found = classified(500, memory);
     assert!(matches!(found.kind, ModelErrorKind::Unsupported { .. }));
@@ -162,7 +162,7 @@ fn a_body_without_an_error_is_classified_by_its_status() {
         let found = classified_body(502, body);
         assert_eq!(found.kind, ModelErrorKind::Overloaded { retry_after: None });
     }
-    // A server that is only compatible with Ollama.
+    // Compatible servers may send the error as an object.
     let nested = br#"{"error": {"message": "model 'x' not found", "type": "not_found"}}"#;
     let found = classified_body(404, nested);
     assert_eq!(found.message, "model 'x' not found");

@@ -17,7 +17,7 @@ use switchboard_providers_common::{
 use crate::{
     OllamaConfig, ToolsByPrompt, capabilities,
     chat::{
-        ChatDecoder, ThinkForm, ToolUseIds, WireRequest, events_from_body, find_required_tools,
+        ChatDecoder, ThinkForm, ToolUseIds, events_from_body, find_required_tools,
         sends_tools_in_format_field, to_wire_request,
     },
     error::{THINKING, THINKING_LEVELS, TOOLS},
@@ -100,23 +100,20 @@ impl WireProtocol for ChatApi {
                 CallRecoverySettings::for_request(request, forms),
             )
         };
-        let WireRequest {
-            body,
-            tool_choice,
-            warnings,
-            form,
-        } = to_wire_request(&mapped, id, model.capabilities(), simplified.think, schemas)?;
-        simplified.has_think = body.think.is_some();
+        let (capabilities, think) = (model.capabilities(), simplified.think);
+        let wire = to_wire_request(&mapped, id, capabilities, think, schemas)?;
+        simplified.has_think = wire.body.think.is_some();
         // The tool-use ids are taken from `request`, because calls may have become text in
         // `mapped`.
         let ids = ToolUseIds::from_request(request);
         // If the answer may be `{"response": …}`, its text is not searched for tool calls, because
         // this JSON may look like a call.
-        let may_answer = form.as_ref().is_some_and(|form| form.may_answer);
-        let decoder = ChatDecoder::new(id.clone(), tool_choice, merge_warnings(warnings), ids);
+        let may_answer = wire.form.as_ref().is_some_and(|form| form.may_answer);
+        let warnings = merge_warnings(wire.warnings);
+        let decoder = ChatDecoder::new(id.clone(), wire.tool_choice, warnings, ids);
         Ok(PreparedRequest {
-            request: SentRequest::new(&id.provider, "api/chat", body.stream, &body)?,
-            decoder: decoder.with_answer_form(form),
+            request: SentRequest::new(&id.provider, "api/chat", wire.body.stream, &wire.body)?,
+            decoder: decoder.with_answer_form(wire.form),
             recovery: (!may_answer).then_some(recovery),
         })
     }

@@ -244,9 +244,9 @@ mod tests {
             ),
             some(&["[INST]", "\n\"end\""])
         );
-        // As servers of before 2024 write them.
+        // Servers before 2024 do not quote stop sequences.
         assert_eq!(stop("stop  User:"), some(&["User:"]));
-        // One sequence that cannot be read makes the list unknown.
+        // If one stop sequence cannot be parsed, the list is unknown.
         assert_eq!(stop("stop \"a\"\nstop \"\\x00\""), None);
     }
 }

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn hosts_are_parsed_like_in_the_official_tools() {
-        // The first block is the Python SDK's own list of examples.
+        // The following cases are examples of Ollama's Python SDK.
         for (given, expected) in [
             ("", "http://127.0.0.1:11434"),
             ("1.2.3.4", "http://1.2.3.4:11434"),
@@ -145,7 +145,7 @@ mod tests {
                 "[0001:002:003:0004::1]:56789/path/",
                 "http://[1:2:3:4::1]:56789/path",
             ),
-            // And what the server's own reading adds.
+            // The following cases are additional forms that the server accepts.
             ("0.0.0.0", "http://127.0.0.1:11434"),
             ("0.0.0.0:8080", "http://127.0.0.1:8080"),
             ("http://0.0.0.0:11434/", "http://127.0.0.1:11434"),

@@ -1,5 +1,4 @@
-//! Replays of constrained answers and of calls in text.
-//!
+//! Replays of stored constrained answers and of answers with calls in the text.
 //! `testkit/tests/replay.rs` replays the other stored answers.
 #![allow(
     clippy::expect_used,
@@ -23,7 +22,8 @@ const BYTE_BY_BYTE: Delivery = Delivery {
     arrival: Arrival::Later,
 };
 
-/// Returns a decoder of an answer. Those with the name `form-…` were constrained.
+/// Returns a decoder for the stored answer `stem`. The name of a constrained answer begins with
+/// `form-`.
 fn decoder(stem: &str) -> ChatDecoder {
     let model = ModelId::new("ollama", "qwen3:8b");
     let native = ToolChoiceOutcome::Native;
@@ -91,7 +91,7 @@ fn a_whole_answer_has_the_content_of_its_stream() {
         .and_then(|events| assemble_response("ollama", &events))
         .expect("an answer");
     assert_eq!(whole, replayed("form-call").response);
-    // The same for every stream of one line.
+    // A stream of one line gives the same answer as a whole body.
     let body = r#"{"message": {"content": "Yes"}}"#;
     let whole = events_from_body(decoder("text"), body)
         .and_then(|events| assemble_response("ollama", &events))

@@ -245,7 +245,7 @@ mod tests {
             (old.images, old.structured_output),
             (Some(false), Some(false))
         );
-        // The series adds what the catalogue lacks.
+        // The catalog lacks this value, so the rules of the series supply it.
         assert_eq!(old.forced_tool_choice, Some(true));
         let flash = of(Profile::deepseek(), "deepseek-v4-flash");
         assert_eq!(flash.context_window, Some(1_000_000));
@@ -257,7 +257,7 @@ mod tests {
         );
     }
 
-    /// A new contradiction means that a rule of the series or a catalogue entry is wrong.
+    /// A new contradiction means that a rule of the series or an entry of the catalog is wrong.
     #[test]
     fn the_series_contradicts_the_catalogue_only_in_known_cases() {
         let openai = Profile::openai();

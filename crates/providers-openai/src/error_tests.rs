@@ -91,7 +91,7 @@ fn errors_of_openai_are_classified() {
 #[test]
 fn errors_of_compatible_servers_are_classified() {
     let cases = [
-        // vLLM, without `error`.
+        // An error of vLLM, which has no field `error`.
         (
             Some(400),
             json!({"object": "error", "message": "This model's maximum context length is 8192 tokens.",
@@ -103,25 +103,25 @@ fn errors_of_compatible_servers_are_classified() {
             json!({"object": "error", "message": "no model", "type": "NotFoundError", "code": 404}),
             Kind::NotFound,
         ),
-        // FastAPI.
+        // An error of FastAPI.
         (
             Some(422),
             json!({"detail": [{"loc": ["body"], "msg": "field required"}]}),
             Kind::InvalidRequest { field: None },
         ),
-        // Gemini's compatible endpoint: a list.
+        // An error of Gemini's compatible endpoint, which sends a list.
         (
             Some(400),
             json!([{"error": {"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}}]),
             Kind::InvalidRequest { field: None },
         ),
-        // Ollama: a string.
+        // An error of Ollama, whose field `error` is a string.
         (
             Some(404),
             json!({"error": "model 'x' not found"}),
             Kind::NotFound,
         ),
-        // The LiteLLM proxy sends neither code nor field.
+        // An error of the LiteLLM proxy, which sends neither an error code nor a field name.
         (
             Some(400),
             json!({"error": {"message": "/chat/completions: Invalid model name passed in model=x. Call \
@@ -135,13 +135,13 @@ fn errors_of_compatible_servers_are_classified() {
                              "code": "400"}}),
             Kind::Authentication,
         ),
-        // DeepSeek.
+        // An error of DeepSeek.
         (
             Some(402),
             json!({"error": {"message": "Insufficient Balance"}}),
             Kind::QuotaExhausted,
         ),
-        // No JSON at all (a proxy's HTML).
+        // An error page of a proxy, which is not JSON.
         (
             Some(502),
             Value::Null,
@@ -166,7 +166,7 @@ fn errors_within_a_stream_are_classified_by_code_or_type() {
         of(json!({"error": {"message": "m", "type": "server_error"}})),
         Kind::Overloaded { retry_after: None }
     );
-    // OpenRouter gives the status as a number.
+    // OpenRouter sends the status as a number in `code`.
     assert_eq!(
         of(json!({"error": {"message": "m", "code": 429}})),
         Kind::RateLimited { retry_after: None }
@@ -220,7 +220,7 @@ fn a_context_overflow_without_a_code_is_recognized_by_its_message() {
     ] {
         let body = json!({"error": {"message": message, "type": "invalid_request_error"}});
         assert_eq!(kind(Some(400), &body), Kind::ContextOverflow, "{message}");
-        // The message of another failure may quote these words.
+        // An error with another status may contain the same words, but is not a context overflow.
         assert_ne!(kind(Some(500), &body), Kind::ContextOverflow, "{message}");
     }
 }

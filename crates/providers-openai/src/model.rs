@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 
 use switchboard_domain::{
-    ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent, Part,
+    ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent,
 };
 use switchboard_providers_common::{
     merge_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, WireProtocol},
-    text_tool_calls::{CallRecoverySettings, prompted::PromptedTools},
+    text_tool_calls::{
+        CallRecoverySettings,
+        prompted::{PromptedTools, has_tools_or_calls},
+    },
     tool_names::ToolNames,
 };
 
@@ -115,9 +118,7 @@ impl WireProtocol for ChatCompletionsApi {
 fn needs_tools_in_prompt(model: &OpenAiChatModel, request: &ChatRequest) -> bool {
     let profile = &model.config().profile;
     let as_text = profile.tools_by_prompt || model.capabilities().tools == Some(false);
-    let is_of_tool = |part: &Part| matches!(part, Part::ToolUse(_) | Part::ToolResult(_));
-    let mut parts = request.messages.iter().flat_map(|it| &it.parts);
-    as_text && (!request.tools.is_empty() || parts.any(is_of_tool))
+    as_text && has_tools_or_calls(request)
 }
 
 fn prepare_chat(

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use switchboard_domain::Delivery;
-use switchboard_providers_common::text_tool_calls::TextCallFormats;
+use switchboard_providers_common::{text_tool_calls::TextCallFormats, tool_use_ids::hash_tool_use_id};
 
 /// The fields and features of OpenAI's APIs that one server supports, because compatible servers
 /// differ. For a server without a profile here, change the fields of a similar profile.
@@ -403,13 +403,10 @@ impl ToolCallIdRule {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash of a text in 13 base-36 digits. It must be the same on every
-/// machine and in every release, because prompt caches match only identical requests.
-fn hash_to_base36(text: &str) -> String {
+/// Returns the hash of a call id in 13 base-36 digits.
+fn hash_to_base36(id: &str) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let mut hash = hash_tool_use_id(id);
     let mut digits = [b'0'; 13];
     for digit in digits.iter_mut().rev() {
         *digit = DIGITS[usize::try_from(hash % 36).unwrap_or(0)];

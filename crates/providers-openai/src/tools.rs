@@ -10,11 +10,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ReasoningEffort, ToolChoice, ToolChoiceOutcome,
-    ToolDefinition, Warning, WarningKind,
+    ToolDefinition, Warning,
 };
 use switchboard_providers_common::{
     ToolMapping,
-    request::{emulated_tool_choice, required_tools, unsupported_feature},
+    request::{
+        emulated_tool_choice, forces_tool_call, relaxed_tool_choice, required_tools,
+        unsupported_feature,
+    },
     schema::{Dialect, ToolSchema, ToolSchemas},
     tool_names::{NameRule, ToolNames},
 };
@@ -126,7 +129,7 @@ pub(crate) fn map_tools<'a>(
     let outcome =
         if request.extra.contains_key(TOOL_CHOICE) && request.tool_choice != ToolChoice::Auto {
             let why = "`tool_choice` in the extra fields of the request replaced it";
-            relax_tool_choice(why, builder.warnings)
+            relaxed_tool_choice(why, builder.warnings)
         } else {
             outcome
         };
@@ -173,7 +176,7 @@ impl<'a> ToolBuilder<'a, '_> {
             self.keep_named_tools(allowed);
             let why =
                 "this model does not support a forced tool choice: it may answer without a tool";
-            return (json!("auto"), relax_tool_choice(why, self.warnings));
+            return (json!("auto"), relaxed_tool_choice(why, self.warnings));
         }
         let names: Vec<ToolName<'a>> = allowed.iter().map(|name| self.name_on_wire(name)).collect();
         let is_allowed = |name: &str| allowed.contains(&name);
@@ -190,7 +193,7 @@ impl<'a> ToolBuilder<'a, '_> {
         };
         let outcome = if profile.forced_tool_choice == ForcedToolChoiceSupport::Unenforced {
             let why = format!("{} does not enforce the tool choice", profile.name);
-            relax_tool_choice(&why, self.warnings)
+            relaxed_tool_choice(&why, self.warnings)
         } else {
             let selection = "only the allowed tools were sent, and one of them was required";
             let reasoning = "reasoning was disabled: it does not allow a forced tool choice";
@@ -285,17 +288,6 @@ impl<'a> ToolBuilder<'a, '_> {
 /// server refuses a forced call while the model reasons. Returns `false` if the caller set a
 /// reasoning effort. If that effort is not `none`, the tool choice is relaxed to `auto` instead.
 pub(crate) fn choice_disables_reasoning(request: &ChatRequest, profile: &Profile) -> bool {
-    let is_forced = matches!(
-        request.tool_choice,
-        ToolChoice::Required | ToolChoice::Only(_)
-    );
     let is_refused = profile.forced_tool_choice == ForcedToolChoiceSupport::RefusedWhileReasoning;
-    is_forced && is_refused && request.reasoning.is_none()
-}
-
-fn relax_tool_choice(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
-    warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
-    ToolChoiceOutcome::Relaxed {
-        why: why.to_owned(),
-    }
+    forces_tool_call(request) && is_refused && request.reasoning.is_none()
 }

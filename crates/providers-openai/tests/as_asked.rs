@@ -1,4 +1,5 @@
-//! Over loopback: answers are restored to the declared names and shapes.
+//! Tests that answers are restored to the declared names and shapes, against a server on the
+//! loopback interface.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -25,7 +26,7 @@ fn client(fake: &FakeModel, profile: Profile) -> OpenAiClient {
     OpenAiClient::new(config).expect("a valid configuration")
 }
 
-/// The two models of a server, each with its scripted answer.
+/// Function that creates the answer of the server for one API.
 type Script = fn(Vec<Say>) -> Answer;
 
 fn models(fake: &FakeModel, profile: &Profile) -> [(Box<dyn ChatModel>, Script); 2] {
@@ -54,7 +55,7 @@ fn question() -> ChatRequest {
     )])
 }
 
-/// The sent name of `geo/find`.
+/// Name under which the tool `geo/find` is sent.
 const ALIAS: &str = "geo_find_f548cccf";
 
 #[tokio::test]

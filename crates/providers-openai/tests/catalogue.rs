@@ -1,4 +1,4 @@
-//! Capabilities and requests agree with the catalogue, for every model in both.
+//! Tests that capabilities and requests agree with the catalog, for every model in the catalog.
 #![allow(
     clippy::panic,
     clippy::unwrap_used,
@@ -17,14 +17,14 @@ use switchboard_providers_openai::{
     responses::{self, ResponsesOptions},
 };
 
-/// A model of the catalogue on one wire of the server that its profile is for.
+/// A model of the catalog, with the profile of its server and one API of that server.
 struct Case {
     entry: ModelEntry,
     profile: Profile,
     over_responses: bool,
 }
 
-/// A body and the outcome of the tool choice.
+/// Request body, outcome of the tool choice, and number of warnings.
 type Sent = (Value, ToolChoiceOutcome, usize);
 
 impl Case {
@@ -84,13 +84,12 @@ impl Case {
         Ok((body, wire.tool_choice, wire.warnings.len()))
     }
 
-    /// Returns the request body and the outcome.
     fn sent(&self, request: &ChatRequest) -> Sent {
         let sent = self.send(request);
         sent.unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// Returns the types of the media in the user message.
+    /// Returns the types of the parts of a user message with `part`, and the number of warnings.
     fn shown(&self, part: Part) -> (Vec<String>, usize) {
         let message = Message::new(Role::User, [Part::text("Look:"), part]);
         let (body, _, warnings) = self.sent(&ChatRequest::new([message]));
@@ -210,7 +209,7 @@ fn parallel_calls_are_sent_unless_the_catalogue_excludes_them() {
                     assert_eq!(warnings - plain, usize::from(wanted), "{name}");
                 }
                 Some(true) => assert_eq!(field, Some(&json!(wanted)), "{name}"),
-                // The series decides, if known.
+                // The catalog has no value, so the rules of the model series apply.
                 None => {
                     let said = capabilities(case.entry.name, &case.profile).parallel_tools;
                     assert_eq!(field.is_none(), said == Some(false), "{name}");
@@ -289,7 +288,7 @@ fn media_are_sent_unless_the_catalogue_excludes_them() {
         });
         let image = Part::Image(Media::from_base64("image/png", "AAAA"));
         let audio = Part::Audio(Media::from_base64("audio/wav", "AAAA"));
-        // The Responses API takes no audio.
+        // The Responses API does not accept audio.
         let hears = if case.over_responses {
             Some(false)
         } else {

@@ -1,4 +1,4 @@
-//! The model against a server on loopback.
+//! Tests of the models against a server on the loopback interface.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -60,7 +60,7 @@ async fn the_request_has_the_key_and_the_headers() {
     assert_eq!(body["stream"], true);
     assert_eq!(body["tool_choice"], "none");
 
-    // A local server without a key gets no header.
+    // Without a key, no authorization header is sent.
     let own = OpenAiConfig {
         api_key: None,
         ..config(&fake)
@@ -71,7 +71,7 @@ async fn the_request_has_the_key_and_the_headers() {
     assert_eq!(sent.header("authorization"), None);
     assert_eq!(sent.header("openai-organization"), None);
 
-    // Azure: another header, and the API version after the path.
+    // Azure gets the key in another header, and the API version as the query of the URL.
     let azure = OpenAiConfig {
         base_url: format!("{}/openai/deployments/d?api-version=1", fake.base_url()),
         ..config(&fake)
@@ -105,7 +105,7 @@ async fn the_servers_models_are_listed() {
     assert_eq!(sent.header("authorization"), Some("Bearer sk-secret-1"));
     assert_eq!(client.model("acme-2").id().to_string(), "acme/acme-2");
 
-    // The list alone (Together).
+    // Together sends the list of models without an object around it.
     let bare = json!([{"id": "a", "context_length": 5}, {"id": ""}, {"object": "model"}, 3]);
     fake.answer(Answer::json(200, &bare));
     let models = client.list_models().await.unwrap();

@@ -1,5 +1,5 @@
-//! Tools that the provider runs, on the Responses API: declared, shown, and their items sent back
-//! unchanged.
+//! Tests of server tools on the Responses API: their declarations, and their items, which are sent
+//! back unchanged.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -70,7 +70,7 @@ fn answer(streaming: bool, items: &[Value]) -> Answer {
     ];
     for (at, item) in items.iter().enumerate() {
         let kind = item["type"].as_str().expect("a type");
-        // The results arrive with the end of an item.
+        // A started item has no results: they arrive when the item ends.
         let begun = json!({"id": item["id"], "type": kind, "status": "in_progress", "summary": []});
         events
             .push(json!({"type": "response.output_item.added", "output_index": at, "item": begun}));
@@ -189,7 +189,8 @@ async fn items_of_a_mixed_turn_are_sent_back_unchanged() {
         }
         let sent = fake.request(1).await;
         let input = sent.json()["input"].as_array().unwrap();
-        // Unchanged, in order, and followed by the result of the function call.
+        // The items are sent back unchanged and in order, followed by the result of the function
+        // call.
         assert_eq!(input[1..6], items());
         assert_eq!(input[6]["type"], "function_call_output");
     }
@@ -225,7 +226,7 @@ async fn another_model_gets_the_results_of_provider_tools_as_text() {
     );
 }
 
-/// Only the host can create an approval.
+/// The host adds the approval as a second opaque part.
 #[tokio::test]
 async fn a_call_that_waits_for_an_approval_continues_with_one() {
     let tool = json!({"type": "mcp", "server_label": "wiki",

@@ -1,4 +1,5 @@
-//! Tool calls in text: written by the model of a local server, or requested by prompt.
+//! Tests of tool calls that a model writes as text, by itself or because the prompt describes
+//! tools.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -68,7 +69,7 @@ async fn a_call_in_text_becomes_a_tool_use_if_the_profile_allows_it() {
         let expected = json!({"city": "Bonn"});
         assert_eq!(calls[0].input.as_object(), expected.as_object());
     }
-    // The tools were declared anyway.
+    // The request declared the tools, although the model writes calls as text.
     let sent = fake.request(0).await;
     let expected = json!("get_weather");
     assert_eq!(sent.json()["tools"][0]["function"]["name"], expected);
@@ -88,7 +89,7 @@ async fn calls_in_text_are_not_recovered_unless_the_profile_allows_it() {
         assert_eq!(answer.message.text(), CALL);
         assert_eq!(answer.message.tool_uses().count(), 0);
     }
-    // No recovery if no tool may be used.
+    // With the tool choice `None`, the text is not searched for calls.
     let request = question().with_tool_choice(ToolChoice::None);
     let llamacpp = model(&fake, Profile::llamacpp());
     let answer = llamacpp.complete(&request).await.unwrap();
@@ -135,7 +136,7 @@ async fn prompted_tools_work_over_a_whole_round() {
         let expected = ("It is 12 degrees.", FinishReason::Stop);
         assert_eq!((last.message.text().as_str(), last.finish), expected);
 
-        // Without tools, the history is text too.
+        // In a request without tools, earlier calls and results are sent as text, too.
         request.tools.clear();
         fake.answer(Answer::openai_chat([Say::text("12.")]));
         model.complete(&request).await.unwrap();
@@ -195,7 +196,7 @@ async fn a_forced_call_by_prompt_is_constrained_if_the_server_supports_it() {
     let sent = fake.request(1).await;
     assert!(sent.json().get("response_format").is_none());
 
-    // A choice of an unknown tool fails before a request is sent.
+    // A tool choice that names an undeclared tool fails before a request is sent.
     let absent = question().with_tool_choice(ToolChoice::Only(vec!["absent".into()]));
     let error = loose.complete(&absent).await.unwrap_err();
     assert!(

@@ -38,26 +38,23 @@ const LONG_CACHE: &str = "extended-cache-ttl-2025-04-11";
 /// thinking budget.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
-/// The parts of a request that may require values of the `anthropic-beta` header.
-pub(crate) struct BetaHeaderInputs<'a> {
-    pub(crate) options: &'a MessagesOptions,
-    pub(crate) server_tools: &'a [wire::ServerTool],
-    /// Additional request fields that the caller set.
-    pub(crate) extra: &'a JsonObject,
-    /// Whether the request allows thinking between tool calls and the model needs a beta for it.
-    pub(crate) thinks_between_tools: bool,
-}
-
 /// Returns the required values of the `anthropic-beta` header, sorted and without duplicates,
 /// because prompt caches need the same header in every request. Returns an empty list if
 /// [`MessagesOptions::automatic_betas`] is `false`.
-pub(crate) fn required_betas(sources: &BetaHeaderInputs<'_>) -> Vec<String> {
-    let BetaHeaderInputs { options, extra, .. } = sources;
+///
+/// `extra` contains the additional request fields that the caller set. `thinks_between_tools` is
+/// whether the request allows thinking between tool calls and the model needs a beta for it.
+pub(crate) fn required_betas(
+    options: &MessagesOptions,
+    server_tools: &[wire::ServerTool],
+    extra: &JsonObject,
+    thinks_between_tools: bool,
+) -> Vec<String> {
     if !options.automatic_betas {
         return Vec::new();
     }
     let mut names: BTreeSet<&str> = BTreeSet::new();
-    let declared = sources.server_tools.iter().map(|tool| &tool.declaration);
+    let declared = server_tools.iter().map(|tool| &tool.declaration);
     let extra_tools = extra.get("tools").and_then(Value::as_array);
     let extra_tools = extra_tools
         .into_iter()
@@ -84,7 +81,7 @@ pub(crate) fn required_betas(sources: &BetaHeaderInputs<'_>) -> Vec<String> {
     if lifetimes.is_some_and(|(prefix, _)| prefix == CacheLifetime::Hour) {
         names.insert(LONG_CACHE);
     }
-    if options.interleaved_thinking && sources.thinks_between_tools {
+    if options.interleaved_thinking && thinks_between_tools {
         names.insert(INTERLEAVED_THINKING);
     }
     names.into_iter().map(str::to_owned).collect()
@@ -102,12 +99,8 @@ mod tests {
             declaration: tool.to_declaration(None),
             cache_control: None,
         });
-        required_betas(&BetaHeaderInputs {
-            options,
-            server_tools: &tools.collect::<Vec<_>>(),
-            extra: extra.as_object().unwrap(),
-            thinks_between_tools,
-        })
+        let (tools, extra) = (tools.collect::<Vec<_>>(), extra.as_object().unwrap());
+        required_betas(options, &tools, extra, thinks_between_tools)
     }
 
     #[test]

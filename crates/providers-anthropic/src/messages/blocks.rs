@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, ProviderState};
-use switchboard_providers_common::{JsonShapeRestorer, opaque_block_text};
+use switchboard_providers_common::{JsonShapeRestorer, emit_part_state, opaque_block_text};
 
 use super::content::{CITATIONS, CONTAINER};
 
@@ -44,8 +44,8 @@ pub(crate) fn emit_citations(
     if !citations.is_empty() {
         let mut data = JsonObject::new();
         data.insert(CITATIONS.to_owned(), Value::Array(citations));
-        let state = Box::new(provider_wide_state(model, Value::Object(data)));
-        events.push(ModelEvent::PartState { index: part, state });
+        let state = provider_wide_state(model, Value::Object(data));
+        emit_part_state(part, state, events);
     }
 }
 

@@ -31,7 +31,8 @@ fn sent(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value 
     serde_json::to_value(&wire.body).unwrap()
 }
 
-/// The place of a block in cache order, the block without `cache_control`, and its `cache_control`.
+/// A block of a request: its location, such as `2 user`, its JSON without `cache_control`, and its
+/// `cache_control`.
 type Seen = (String, Value, Option<Value>);
 
 fn seen(body: &Value) -> Vec<Seen> {
@@ -60,7 +61,7 @@ fn seen(body: &Value) -> Vec<Seen> {
     apart.collect()
 }
 
-/// The places and block numbers of the breakpoints.
+/// Returns the position and the location of each block with a breakpoint.
 fn marked(seen: &[Seen]) -> Vec<(usize, &str)> {
     let marked = seen.iter().enumerate().filter(|(_, it)| it.2.is_some());
     marked.map(|(at, it)| (at, it.0.as_str())).collect()
@@ -102,7 +103,7 @@ fn native(data: Value) -> Part {
     })
 }
 
-/// The messages that each step of two runs adds to the history.
+/// Returns the messages that each step of a run with two user messages adds to the conversation.
 fn run() -> Vec<Vec<Message>> {
     let answer = |parts: Vec<Part>| Message::new(Speaker::Assistant, parts);
     let results = |ids: &[&str]| {
@@ -131,7 +132,7 @@ fn run() -> Vec<Vec<Message>> {
             answer(many.iter().map(|id| call(id)).collect()),
             results(&many),
         ],
-        // The turn paused during a search and continued.
+        // The API paused the turn during a search, and the next answer continues it.
         vec![answer(vec![Part::text("I search."), native(search)])],
         vec![answer(vec![native(found), call("3")]), results(&["3"])],
         vec![
@@ -264,12 +265,13 @@ fn breakpoints_of_the_caller_count_towards_the_maximum() {
     let body = sent(&request, "claude-opus-5-5", &options(true));
     assert_eq!(places(&body), ["tools", "system", "0 user", "2 user"]);
     assert!(body["tools"][2].get("cache_control").is_none());
-    // The top-level `cache_control` counts too, so the earlier turn loses its breakpoint.
+    // The field `cache_control` of the request counts as a breakpoint, so the earlier turn gets
+    // none.
     let mut request = ChatRequest::new(messages());
     request.extra.insert("cache_control".into(), mark.clone());
     let body = sent(&request, "claude-opus-5-5", &options(true));
     assert_eq!(places(&body), ["tools", "system", "2 user"]);
-    // A deferred tool is not part of the prefix.
+    // A tool with `defer_loading` is not part of the cached prefix.
     let mut options = options(false);
     let mut later = raw(false);
     if let ServerTool::Raw(later) = &mut later {
@@ -325,7 +327,7 @@ proptest! {
             return Ok(());
         };
         let seen = seen(&serde_json::to_value(&wire.body).unwrap());
-        // A policy changes only `cache_control`.
+        // A cache policy changes nothing in a request except `cache_control`.
         let bare = self::seen(&sent(&request, &model.name, &with(CachePolicy::None)));
         prop_assert_eq!(
             seen.iter().map(|it| (&it.0, &it.1)).collect::<Vec<_>>(),

@@ -14,14 +14,11 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    betas::{self, BetaHeaderInputs},
+    betas::required_betas,
     cache,
-    content::{
-        ContentMapper, container_id,
-        conversation::{WireConversation, map_conversation},
-    },
+    content::{ContentMapper, container_id, conversation::map_conversation},
     thinking::map_reasoning_to_thinking,
-    tools::{MappedTools, ToolMappingContext, map_tools},
+    tools::{ToolMappingContext, map_tools},
     wire::{self, Block, Body},
 };
 use crate::{
@@ -97,19 +94,9 @@ pub fn to_wire_request<'a>(
         schemas,
         thinks_with_budget,
     };
-    let MappedTools {
-        server,
-        declared,
-        mut tool_mapping,
-        choice,
-        outcome,
-    } = map_tools(context, &mut warnings)?;
-    tool_mapping.set_tool_names(names);
-    let WireConversation {
-        mut system,
-        leading,
-        messages,
-    } = conversation;
+    let mut tools = map_tools(context, &mut warnings)?;
+    tools.tool_mapping.set_tool_names(names);
+    let mut system = conversation.system;
     let format = map_response_format(request, model, capabilities, &mut system, &mut warnings)?;
     let mut sampling = SamplingMapper {
         request,
@@ -133,23 +120,19 @@ pub fn to_wire_request<'a>(
             effort: thinking.effort,
             format,
         });
-    let betas = betas::required_betas(&BetaHeaderInputs {
-        options,
-        server_tools: &server,
-        extra: &request.extra,
-        thinks_between_tools: rules.is_some_and(|rules| rules.interleaves_by_beta)
-            && thinks_with_budget
-            && !(declared.is_empty() && server.is_empty()),
-    });
+    let thinks_between_tools = rules.is_some_and(|rules| rules.interleaves_by_beta)
+        && thinks_with_budget
+        && !(tools.declared.is_empty() && tools.server.is_empty());
+    let betas = required_betas(options, &tools.server, &request.extra, thinks_between_tools);
     let mut body = Body {
         model: &model.name,
         max_tokens,
         system,
         system_breakpoint: None,
-        messages,
-        server_tools: server,
-        tools: declared,
-        tool_choice: choice,
+        messages: conversation.messages,
+        server_tools: tools.server,
+        tools: tools.declared,
+        tool_choice: tools.choice,
         thinking: thinking.thinking,
         output_config,
         temperature,
@@ -163,12 +146,12 @@ pub fn to_wire_request<'a>(
         stream: request.delivery != Delivery::Whole,
         extra: &request.extra,
     };
-    cache::set_breakpoints(options.cache, leading, &mut body);
+    cache::set_breakpoints(options.cache, conversation.leading, &mut body);
     Ok(WireRequest {
         body,
         betas,
-        tool_mapping,
-        tool_choice: outcome,
+        tool_mapping: tools.tool_mapping,
+        tool_choice: tools.outcome,
         warnings,
         local_ids: ToolUseIds::from_request(request),
     })

@@ -31,7 +31,6 @@ fn refusal(request: &ChatRequest, model: &str) -> ModelError {
     error.unwrap_err()
 }
 
-/// The kinds of the warnings.
 fn kinds(mapped: &Value) -> Vec<&str> {
     let warnings = mapped["warnings"].as_array().unwrap().iter();
     warnings.map(|it| it["kind"].as_str().unwrap()).collect()
@@ -173,7 +172,7 @@ fn thinking_uses_the_mode_of_the_model() {
     }
     let quiet = mapped(&ChatRequest::new([Message::user("hi")]), "claude-opus-5-5");
     assert!(quiet["body"].get("thinking").is_none());
-    // The budget must leave room for the answer.
+    // The thinking budget must be less than the output limit.
     let small = ChatRequest {
         reasoning: Some(high),
         max_output_tokens: Some(1_024),
@@ -209,7 +208,7 @@ fn a_configured_effort_is_lowered_to_the_models_maximum() {
         ("claude-opus-4-5", Effort::Max, low, json!("high"), 1),
         ("claude-haiku-4-5", Effort::Low, low, Value::Null, 1),
         ("kimi-k3", Effort::Max, None, json!("max"), 0),
-        // Without thinking the API refuses more than `high`.
+        // With thinking off, the API refuses an effort above `high`.
         ("claude-haiku-5-5", Effort::Max, off, json!("high"), 1),
     ] {
         let told = sent(model, wanted, reasoning);
@@ -270,7 +269,7 @@ fn thinking_with_a_budget_needs_the_thinking_before_the_calls() {
     let foreign = mapped(&request("claude-opus-4-5"), "claude-haiku-4-5");
     assert!(foreign["body"].get("thinking").is_none());
     assert_eq!(kinds(&foreign), ["part_dropped", "option_dropped"]);
-    // Adaptive thinking has no such rule.
+    // With adaptive thinking, the conversation may lack earlier thinking.
     let adaptive = mapped(&request("claude-opus-4-5"), "claude-opus-4-6");
     assert_eq!(adaptive["body"]["thinking"]["type"], "adaptive");
 }
@@ -309,13 +308,13 @@ fn sampling_is_dropped_only_where_it_would_be_refused() {
         sent("claude-opus-4-7", &old, &as_is),
         (null.clone(), null.clone(), 1)
     );
-    // Newer models accept one of the two, others both.
+    // Claude 4.5 accepts only one of `temperature` and `top_p`, other models accept both.
     assert_eq!(
         sent("claude-haiku-4-5", &old, &both),
         (half.clone(), null.clone(), 1)
     );
     assert_eq!(sent("kimi-k3", &old, &both), (half, json!(0.9), 0));
-    // 1 is the default and is dropped without a warning.
+    // A temperature of 1 is the default, so it is dropped without a warning.
     let one = |request: &mut ChatRequest| request.sampling.temperature = Some(1.0);
     assert_eq!(
         sent("claude-opus-5-5", &old, &one),
@@ -326,7 +325,7 @@ fn sampling_is_dropped_only_where_it_would_be_refused() {
         sent("claude-haiku-4-5", &old, &hot),
         (json!(1.0), null.clone(), 1)
     );
-    // Thinking allows no temperature and only a high top_p.
+    // With thinking, the API accepts no `temperature` and only a high `top_p`.
     let thinking = |request: &mut ChatRequest| {
         request.reasoning = Some(ReasoningEffort::Low);
         request.sampling.top_p = Some(0.96);
@@ -357,7 +356,7 @@ fn a_schema_that_cannot_be_enforced_is_added_to_the_instructions() {
     request.response_format = schema_format();
     let error = refusal(&request, "claude-3-5-haiku-20241022");
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
-    // The schema is in the subset, so there is no warning.
+    // The API can enforce this schema, so there is no warning.
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let name = "plain".to_owned();
     request.response_format = ResponseFormat::JsonSchema { name, schema };

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use switchboard_domain::{
     DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT, FinishReason, JsonObject, ModelError, ModelEvent,
-    ModelId, PartStart, ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
+    ModelId, PartStart, ProviderState, ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, ToolMapping, ToolUseIds, WireDecoder, interrupted_error,
-    protocol_error, provider::is_error,
+    AnswerEvents, AnswerSummary, ToolMapping, ToolUseIds, WireDecoder, emit_part_state, emit_usage,
+    interrupted_error, protocol_error, provider::is_error,
 };
 
 use super::{
@@ -88,14 +88,11 @@ impl MessagesDecoder {
 
     /// Converts a response body that is not streamed. The body is read as a single event of the
     /// type `message`.
-    pub(crate) fn read_body(
-        mut self,
-        body: &str,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
-        self.decode_frame("message", body, events)?;
+    pub(crate) fn read_body(mut self, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+        let mut events = Vec::new();
+        self.decode_frame("message", body, &mut events)?;
         if self.done {
-            return Ok(());
+            return Ok(events);
         }
         let problem = "the body does not contain an answer";
         Err(protocol_error(&self.model.provider, problem, body))
@@ -171,11 +168,7 @@ impl MessagesDecoder {
             return;
         };
         self.usage.merge_later_usage(report);
-        let usage = Usage::from(self.usage);
-        if usage.is_known() {
-            let usage = Box::new(usage);
-            events.push(ModelEvent::Usage { usage });
-        }
+        emit_usage(self.usage.into(), events);
     }
 
     fn start_block(&mut self, index: u64, mut block: JsonObject, events: &mut Vec<ModelEvent>) {
@@ -200,12 +193,8 @@ impl MessagesDecoder {
             "thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
                 emit_reasoning(part, take_text_field(&mut block, "thinking"), events);
-                self.emit_state(
-                    part,
-                    SIGNATURE,
-                    &take_text_field(&mut block, "signature"),
-                    events,
-                );
+                let signature = take_text_field(&mut block, "signature");
+                self.emit_state(part, SIGNATURE, &signature, events);
                 OpenBlock::Reasoning { part }
             }
             "redacted_thinking" => {
@@ -240,8 +229,7 @@ impl MessagesDecoder {
         self.has_calls = true;
         if !further.is_empty() {
             let state = blocks::provider_wide_state(&self.model, Value::Object(further));
-            let state = Box::new(state);
-            events.push(ModelEvent::PartState { index: part, state });
+            emit_part_state(part, state, events);
         }
         OpenBlock::ToolUse {
             part,
@@ -280,12 +268,8 @@ impl MessagesDecoder {
             }
             (OpenBlock::Reasoning { part }, "signature_delta") => {
                 let part = *part;
-                self.emit_state(
-                    part,
-                    SIGNATURE,
-                    &take_text_field(&mut delta, "signature"),
-                    events,
-                );
+                let signature = take_text_field(&mut delta, "signature");
+                self.emit_state(part, SIGNATURE, &signature, events);
             }
             (
                 OpenBlock::ToolUse {
@@ -370,8 +354,7 @@ impl MessagesDecoder {
     fn emit_state(&self, part: u32, name: &str, value: &str, events: &mut Vec<ModelEvent>) {
         if !value.is_empty() {
             let state = ProviderState::new_for_model(&self.model, json!({ name: value }));
-            let state = Box::new(state);
-            events.push(ModelEvent::PartState { index: part, state });
+            emit_part_state(part, state, events);
         }
     }
 

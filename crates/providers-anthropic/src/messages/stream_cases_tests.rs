@@ -1,4 +1,4 @@
-//! Mapping cases of answers that other libraries handle wrongly and that have no stored transcript.
+//! Answers that other libraries handle wrongly and for which no transcript is stored.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn cache_writes_for_one_hour_are_counted_separately() {
     assert_eq!(written(split(100, 0)), (Some(100), Some(0)));
     let expected = (Some(9), None);
     assert_eq!(written(json!({"cache_creation_input_tokens": 9})), expected);
-    // The counts by lifetime alone.
+    // The report has only the counts by cache lifetime, without the total.
     let only = json!({"cache_creation": {"ephemeral_5m_input_tokens": 500,
                                          "ephemeral_1h_input_tokens": 200}});
     assert_eq!(written(only), (Some(700), Some(200)));
@@ -160,7 +160,7 @@ fn a_call_without_a_name_is_dropped_with_a_warning() {
     assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
     assert!(answer.warnings[0].message.starts_with("2 call(s)"));
 
-    // Another call is valid.
+    // The answer also has a valid call.
     let events = [
         start(&json!({})),
         nameless(0),
@@ -176,7 +176,7 @@ fn a_call_without_a_name_is_dropped_with_a_warning() {
     assert_eq!(answer.warnings.len(), 1);
 }
 
-/// A linear search per call would take minutes.
+/// Fails by a time-out if each call needs a linear search, which would take minutes.
 #[test]
 fn many_open_calls_take_linear_time() {
     let count = 60_000;

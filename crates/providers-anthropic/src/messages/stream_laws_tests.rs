@@ -1,10 +1,10 @@
-//! Laws that hold for any input.
+//! Properties of every input.
 
 use proptest::prelude::*;
 
 use super::{tests::assemble, *};
 
-/// Events that a server may send in any order.
+/// Generates events, which a server may send in any order.
 fn any_event() -> impl Strategy<Value = Value> {
     let index = prop_oneof![Just(json!(null)), (0..3_u32).prop_map(|it| json!(it))];
     let text = prop_oneof![Just(""), Just("a"), Just("{\"x\":"), Just("1}"), Just("{}")];

@@ -11,7 +11,7 @@ pub(super) fn decoder() -> MessagesDecoder {
     )
 }
 
-/// The events before the end, and the error.
+/// Returns the events before the end or the error, and the error.
 fn run<'a>(
     frames: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> (Vec<ModelEvent>, Result<(), ModelError>) {
@@ -33,7 +33,7 @@ pub(super) fn assemble(events: &[ModelEvent]) -> ResponseAccumulator {
     answer
 }
 
-/// Events without an SSE name, as some gateways send them.
+/// Decodes events without an SSE name, as some gateways send them.
 pub(super) fn of(values: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     let texts: Vec<String> = values.iter().map(Value::to_string).collect();
     run(texts.iter().map(|text| ("", text.as_str())))
@@ -59,7 +59,7 @@ fn every_stop_reason_is_mapped() {
             "model_context_window_exceeded",
             FinishReason::ContextOverflow,
         ),
-        // There is no call.
+        // The answer has no tool call, so `tool_use` becomes `Stop`.
         ("tool_use", FinishReason::Stop),
     ] {
         let delta = json!({"type": "message_delta", "delta": {"stop_reason": word}});
@@ -73,7 +73,8 @@ fn every_stop_reason_is_mapped() {
 
 #[test]
 fn deviations_of_compatible_servers_are_accepted() {
-    // No `message_start`, no `content_block_start` or `_stop`, and `[DONE]` at the end.
+    // The stream has no `message_start`, `content_block_start` or `content_block_stop`, and ends
+    // with `[DONE]`.
     let text = json!({"type": "content_block_delta", "index": 3,
                       "delta": {"type": "text_delta", "text": "Hi."}});
     let stop = json!({"type": "message_stop"});
@@ -84,7 +85,8 @@ fn deviations_of_compatible_servers_are_accepted() {
     let expected = (FinishReason::Stop, None);
     assert_eq!((response.finish, response.finish_raw), expected);
     assert_eq!(response.warnings.len(), 1);
-    // The input as text in `content_block_start`, a blank id, and an index that is used twice.
+    // A call has its input as text in `content_block_start` and a blank id. Two calls have the same
+    // index.
     let call = |input: Value| {
         json!({"type": "content_block_start", "index": 0,
                "content_block": {"type": "tool_use", "id": "", "name": "f", "input": input}})

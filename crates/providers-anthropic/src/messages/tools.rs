@@ -8,7 +8,10 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     ToolMapping,
-    request::{emulated_tool_choice, required_tools, unsupported_feature},
+    request::{
+        emulated_tool_choice, is_declared, relaxed_tool_choice, required_tools,
+        unsupported_feature, warn_omitted_server_tool,
+    },
     schema::{Dialect, ToolSchema, ToolSchemas, list_changes, measure_schema},
     tool_names::ToolNames,
 };
@@ -22,7 +25,7 @@ use crate::{ServerTool, model_rules::find_rules, options::MessagesOptions, schem
 const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
 
 /// Tools and tool choice of a request as the API expects them, and the outcome of the tool choice.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MappedTools<'a> {
     /// The tools that the API runs itself.
     pub(crate) server: Vec<wire::ServerTool>,
@@ -35,11 +38,8 @@ pub(crate) struct MappedTools<'a> {
 impl MappedTools<'_> {
     fn without_tools(outcome: ToolChoiceOutcome) -> Self {
         Self {
-            server: Vec::new(),
-            declared: Vec::new(),
-            tool_mapping: ToolMapping::default(),
-            choice: None,
             outcome,
+            ..Self::default()
         }
     }
 }
@@ -69,11 +69,9 @@ pub(crate) fn map_tools<'a>(
     let ToolMappingContext {
         request,
         model,
-        names,
         capabilities,
         options,
-        schemas,
-        thinks_with_budget,
+        ..
     } = context;
     let server = select_server_tools(request, capabilities, options, warnings);
     let forced = required_tools(request, &model.provider, "tool_choice", |name| {
@@ -93,14 +91,11 @@ pub(crate) fn map_tools<'a>(
         return Err(unsupported_feature(&model.provider, feature));
     }
     let mut builder = ToolBuilder {
-        request,
-        model,
-        names,
+        context,
         server,
         strict: options.strict_tools && capabilities.structured_output != Some(false),
         left: STRICT_LIMITS,
         tool_mapping: ToolMapping::default(),
-        schemas,
         warnings,
     };
     if options.strict_tools && !builder.strict {
@@ -119,21 +114,17 @@ pub(crate) fn map_tools<'a>(
     };
     let refusal = if capabilities.forced_tool_choice == Some(false) {
         Some("this model does not support a forced tool choice: it may answer without a tool")
-    } else if thinks_with_budget {
+    } else if context.thinks_with_budget {
         Some("a tool choice cannot be forced with thinking: the model may answer without a tool")
     } else {
         None
     };
     if let Some(why) = refusal {
-        let warning = Warning::new(WarningKind::ToolChoiceRelaxed, why);
-        builder.warnings.push(warning);
-        let outcome = ToolChoiceOutcome::Relaxed {
-            why: why.to_owned(),
-        };
+        let outcome = relaxed_tool_choice(why, builder.warnings);
         return Ok(builder.build_tools(&allowed, choose("auto", None), outcome));
     }
     if let [name] = allowed.as_slice() {
-        let choice = choose("tool", Some(names.wire_name(name)));
+        let choice = choose("tool", Some(context.names.wire_name(name)));
         return Ok(builder.build_tools(&[], choice, native));
     }
     let choice = choose("any", None);
@@ -149,10 +140,6 @@ pub(crate) fn map_tools<'a>(
     Ok(builder.build_tools(&allowed, choice, outcome))
 }
 
-fn is_declared_tool(request: &ChatRequest, name: &str) -> bool {
-    request.tools.iter().any(|tool| tool.name == *name)
-}
-
 /// Returns the server tools to send. A server tool is omitted, with a warning, if the model does
 /// not use tools, if a declared tool has the same name, or if the tool is configured twice.
 fn select_server_tools<'a>(
@@ -166,7 +153,7 @@ fn select_server_tools<'a>(
         let name = tool.name();
         let why = if capabilities.tools == Some(false) {
             "this model does not use tools"
-        } else if is_declared_tool(request, name) {
+        } else if is_declared(request, name) {
             "a tool of that name is declared"
         } else if !name.is_empty() && server.iter().any(|it| it.name() == name) {
             "it is configured twice"
@@ -174,22 +161,18 @@ fn select_server_tools<'a>(
             server.push(tool);
             continue;
         };
-        let message = format!("the provider's tool `{name}` was not sent: {why}");
-        warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
+        warn_omitted_server_tool(name, why, warnings);
     }
     server
 }
 
 struct ToolBuilder<'a, 'm> {
-    request: &'a ChatRequest,
-    model: &'m ModelId,
-    names: &'m ToolNames,
+    context: ToolMappingContext<'a, 'm>,
     server: Vec<&'a ServerTool>,
     strict: bool,
     /// Remainder of [`STRICT_LIMITS`] that is left for the next tools of the request.
     left: (usize, usize, usize),
     tool_mapping: ToolMapping,
-    schemas: &'m ToolSchemas,
     warnings: &'m mut Vec<Warning>,
 }
 
@@ -202,14 +185,14 @@ impl<'a> ToolBuilder<'a, '_> {
         outcome: ToolChoiceOutcome,
     ) -> MappedTools<'a> {
         let is_sent = |name: &str| only.is_empty() || only.contains(&name);
-        let rules = find_rules(&self.model.name);
+        let rules = find_rules(&self.context.model.name);
         let server = self.server.iter().filter(|tool| is_sent(tool.name()));
         let server = server.map(|tool| wire::ServerTool {
             declaration: tool.to_declaration(rules),
             cache_control: None,
         });
         let server = server.collect();
-        let request = self.request;
+        let request = self.context.request;
         let mut unenforced = Vec::new();
         let mut declared = Vec::with_capacity(request.tools.len());
         for tool in request.tools.iter().filter(|tool| is_sent(&tool.name)) {
@@ -242,7 +225,7 @@ impl<'a> ToolBuilder<'a, '_> {
             None => (self.non_strict_schema(tool), false),
         };
         wire::Tool {
-            name: self.names.wire_name(&tool.name),
+            name: self.context.names.wire_name(&tool.name),
             description: Cow::Borrowed(&tool.description),
             input_schema,
             strict,
@@ -254,7 +237,7 @@ impl<'a> ToolBuilder<'a, '_> {
     /// validated before the call is executed, so constraints that are dropped or become description
     /// text need no warning. Other changes emit a warning.
     fn non_strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
-        let compiled = self.schemas.compiled_schema(tool, Dialect::Anthropic);
+        let compiled = self.context.schemas.compiled_schema(tool, Dialect::Anthropic);
         if compiled.needs_restore() {
             self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
@@ -273,7 +256,7 @@ impl<'a> ToolBuilder<'a, '_> {
         if !self.strict {
             return None;
         }
-        let compiled = self.schemas.compiled_schema(tool, Dialect::AnthropicStrict);
+        let compiled = self.context.schemas.compiled_schema(tool, Dialect::AnthropicStrict);
         let is_enforced = compiled.lossy_changes_after_restore().next().is_none();
         if !is_enforced || schema::is_strict_schema_narrower(&tool.input_schema, &compiled) {
             return None;

@@ -204,7 +204,7 @@ fn strict_tools_respect_the_limits_of_the_api() {
         (vec![true, false, false], 1)
     );
     assert_eq!(strict(vec![closed(2)], &unknown), (vec![true], 0));
-    // 24 optional properties and 20 tools in all.
+    // All strict tools together may have 24 optional properties, and there may be 20 strict tools.
     assert_eq!(
         strict(vec![closed(20), closed(5), closed(4)], &unknown).0,
         [true, false, true]

@@ -1,4 +1,4 @@
-//! Server tools: declarations, blocks that are sent back, and paused turns.
+//! Tests of server tools: declarations, blocks that are sent back, and paused turns.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -23,7 +23,8 @@ use switchboard_providers_common::assemble_response;
 use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_testkit::fake::{Answer, FakeModel};
 
-/// A web search with every setting, a web fetch and code execution, in the versions of `model`.
+/// Returns a web search with every setting, a web fetch and code execution, in the versions that
+/// `model` supports.
 fn every_tool(model: &str) -> Vec<ServerTool> {
     let search = WebSearch {
         max_uses: Some(3),
@@ -68,7 +69,7 @@ fn weather() -> ToolDefinition {
     ToolDefinition::new("get_weather", "Current weather of a city.", schema)
 }
 
-/// The body of a request to a model, and the kinds of its warnings.
+/// Returns the request body and the kinds of the warnings.
 fn sent(
     request: &ChatRequest,
     provider: &str,
@@ -88,7 +89,7 @@ fn sent(
     (body, wire.warnings.into_iter().map(|it| it.kind).collect())
 }
 
-/// The blocks of an answer as the server sent them, and the converted answer.
+/// Returns the blocks of an answer as the server sent them, and the decoded answer.
 fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
     let model = ModelId::new("anthropic", model);
     let decoder = MessagesDecoder::new(
@@ -116,7 +117,8 @@ fn config(fake: &FakeModel, options: MessagesOptions) -> AnthropicConfig {
     }
 }
 
-// Golden requests, which `cargo xtask oracle` checks against the official SDK's types.
+// `cargo xtask oracle` checks the requests of the tests named `golden_…` against the official SDK's
+// types.
 
 #[test]
 fn golden_every_server_tool_and_every_breakpoint() {
@@ -156,7 +158,7 @@ async fn required_betas_are_sent() {
     let mut unasked = wished.clone();
     unasked.options.automatic_betas = false;
     assert_eq!(ask(unasked).await.as_deref(), Some("own-1"));
-    // A configured header is not changed.
+    // A configured `anthropic-beta` header is sent unchanged.
     let own = wished.with_header("anthropic-beta", "mine");
     assert_eq!(ask(own).await.as_deref(), Some("mine"));
     let plain = config(&fake, MessagesOptions::default());
@@ -237,7 +239,7 @@ fn golden_a_choice_among_server_tools_alone_is_native() {
             body
         );
     }
-    // A choice among some of them declares only these.
+    // With a tool choice that names some server tools, only these are declared.
     let some = only(&["web_search", "web_fetch"]);
     let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(some);
     let (body, outcome, warnings) = chosen(&request, free);
@@ -247,7 +249,7 @@ fn golden_a_choice_among_server_tools_alone_is_native() {
     assert!(warnings.is_empty());
 }
 
-/// The body of a request with a tool choice, and the outcome.
+/// Returns the request body, the outcome of the tool choice and the kinds of the warnings.
 fn chosen(request: &ChatRequest, model: &str) -> (Value, ToolChoiceOutcome, Vec<WarningKind>) {
     let model = ModelId::new("anthropic", model);
     let options = options(&model.name);

@@ -1,4 +1,4 @@
-//! A paused turn that continues, over HTTP, streamed and whole.
+//! Tests of a paused turn that continues, over HTTP, streamed and whole.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -19,8 +19,8 @@ fn body(id: &str, reason: &str, blocks: &Value) -> Value {
     })
 }
 
-/// The three pieces of one turn. The first two end within a server tool call, and the next piece
-/// starts with its result.
+/// Returns the three answers of one turn. The first two end within a server tool call, and the next
+/// answer starts with its result.
 fn pieces() -> [Value; 3] {
     let code = |id: &str| {
         json!({"type": "server_tool_use", "id": id, "name": "code_execution",
@@ -50,7 +50,7 @@ fn pieces() -> [Value; 3] {
     ]
 }
 
-/// The stream that is equivalent to a body.
+/// Returns the stream that is equivalent to a whole answer.
 fn streamed(body: &Value) -> String {
     let mut head = body.clone();
     head["content"] = json!([]);
@@ -96,7 +96,7 @@ fn answer(is_streamed: bool, body: &Value) -> Answer {
     }
 }
 
-/// A request without the fields that a continuation adds.
+/// Returns a request without the fields that a continuation adds.
 fn frame(sent: &Value) -> Value {
     let mut frame = sent.clone();
     let fields = frame.as_object_mut().expect("it is an object");
@@ -126,7 +126,7 @@ async fn a_turn_that_paused_twice_is_sent_as_one_message() {
             FinishReason::Paused,
             FinishReason::Stop,
         ];
-        // The content of the turn so far, as it must be sent.
+        // The content of the turn so far, which the next request must contain.
         let mut said: Vec<Value> = Vec::new();
         for (at, finish) in expected.into_iter().enumerate() {
             let response = model.complete(&request).await.unwrap();
@@ -155,7 +155,7 @@ async fn a_turn_that_paused_twice_is_sent_as_one_message() {
                 assert_eq!(messages.len(), 1);
                 assert!(here.json().get("container").is_none());
             } else {
-                // The answer so far, unchanged, with its container.
+                // The request contains the answer so far, unchanged, and its container.
                 let so_far = json!({"role": "assistant", "content": said});
                 assert_eq!(messages[1..], [so_far]);
                 assert_eq!(here.json()["container"], "container_1");
@@ -174,7 +174,7 @@ async fn a_turn_that_paused_twice_is_sent_as_one_message() {
         assert!(body.get("container").is_none());
         let messages = body["messages"].as_array().unwrap();
         assert_eq!(messages.len(), 3);
-        // The last block that allows it is a cache breakpoint.
+        // The assistant message has the content of all three answers.
         assert_eq!(messages[1]["content"], json!(said));
         if is_streamed {
             insta::assert_json_snapshot!("request__anthropic__after_a_pause", body);

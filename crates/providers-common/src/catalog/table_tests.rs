@@ -65,7 +65,8 @@ fn prices_are_plausible() {
         {
             assert!((0.0..=1000.0).contains(&price), "{id}: {price}");
         }
-        // Both are known or neither, and reading a cache is cheaper than reading the prompt.
+        // The prices of input and output are both known or both unknown. Cached input is never more
+        // expensive than other input.
         assert_eq!(input.is_some(), output.is_some(), "{id}");
         if let (Some(input), Some(read)) = (input, cache_read) {
             assert!(read <= input, "{id}: {read} of {input}");
@@ -143,7 +144,7 @@ fn the_overlay_is_in_the_data() {
     }
     let mut checked = 0;
     for rule in overlay["rules"].as_array().unwrap() {
-        // The task checks patterns and the effects of the rules.
+        // Names with `*` are skipped: the task that generates the table checks them.
         for list in [&rule["models"], &rule["add"]] {
             for name in list.as_array().into_iter().flatten() {
                 let name = name.as_str().unwrap();

@@ -153,7 +153,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Reads all frames of a body that never waits, and the error that ends it.
+    /// Returns all frames of a body that is available at once, and the error at its end.
     pub(crate) fn read_all(
         mut frames: FrameStream<impl FrameReader>,
     ) -> (Vec<(String, String)>, Option<ModelError>) {
@@ -184,7 +184,6 @@ pub(crate) mod tests {
             .map(|it| Ok(Bytes::copy_from_slice(it)))
             .collect();
         let body = read_to_end("acme", Box::pin(stream::iter(pieces)), max_bytes);
-        // These bodies are ready at once.
         let body = body.now_or_never().expect("the body is there");
         let text = body.and_then(|body| decode_body_text("acme", &body).map(str::to_owned));
         text.map_err(|error| error.kind)

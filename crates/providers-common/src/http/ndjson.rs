@@ -52,11 +52,11 @@ impl LineReader {
             return Ok(());
         }
         let message = format!("a line is longer than {} bytes", self.max_line_bytes);
-        Err(ModelError::new(
-            &self.provider,
-            ModelErrorKind::Protocol,
-            message,
-        ))
+        Err(self.protocol_error(message))
+    }
+
+    fn protocol_error(&self, message: String) -> ModelError {
+        ModelError::new(&self.provider, ModelErrorKind::Protocol, message)
     }
 }
 
@@ -72,8 +72,7 @@ impl FrameReader for LineReader {
             self.check_length(line.len())?;
             let consumed = line.len() + 1;
             let line = str::from_utf8(line).map_err(|fault| {
-                let message = format!("the body is not newline-delimited JSON: {fault}");
-                ModelError::new(&self.provider, ModelErrorKind::Protocol, message)
+                self.protocol_error(format!("the body is not newline-delimited JSON: {fault}"))
             })?;
             let is_visible = self.store_line(line);
             unread.advance(consumed);

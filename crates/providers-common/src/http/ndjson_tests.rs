@@ -14,7 +14,7 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
     Box::pin(stream::iter(pieces))
 }
 
-/// The lines, and the error that ended them.
+/// Returns the lines of a body, and the error at its end.
 fn read(body: ByteStream, max: usize) -> (Vec<String>, Option<ModelError>) {
     let (frames, error) = read_all(FrameStream::new(body, LineReader::new("acme", max)));
     (frames.into_iter().map(|(_, line)| line).collect(), error)
@@ -80,11 +80,11 @@ fn an_end_within_a_character_is_an_interruption() {
             in_character.then_some(ModelErrorKind::Interrupted),
             "{cut}"
         );
-        // What was good comes first, and nothing of a character that is not whole.
+        // If the body ends within a character, only the complete first line is returned.
         let good = &text[..if in_character { 8 } else { cut }];
         assert_eq!(lines, good.lines().collect::<Vec<_>>(), "{cut}");
     }
-    // Bytes that no character begins with are no text, wherever they stand.
+    // Invalid UTF-8 within a line is an error, at the end of the body too.
     for bytes in [&b"{}\n\"\xc3\xff"[..], b"{}\n\"\xff", b"{}\n\"\xc3\n\xc3"] {
         let (lines, error) = read(body([bytes.to_vec()]), ROOMY);
         assert_eq!(lines, ["{}"]);

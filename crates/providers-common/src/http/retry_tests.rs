@@ -13,10 +13,10 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The result of an attempt: the events of an answer, and the error after them.
+/// Result of one attempt: an error, or the events of an answer with an optional error after them.
 type Script = Result<(Vec<ModelEvent>, Option<ModelErrorKind>), ModelError>;
 
-/// A model whose attempts are scripted.
+/// A model that returns one of the given results for each attempt.
 #[derive(Clone)]
 struct Scripted {
     policy: RetryPolicy,
@@ -119,7 +119,7 @@ fn request() -> ChatRequest {
     ChatRequest::new([Message::user("Hello?")])
 }
 
-/// Returns the text of the answer, or the error, and the attempts that were announced.
+/// Returns the text of the answer or the error, and the numbers of the announced retries.
 async fn outcome(model: &Scripted) -> (Result<String, ModelErrorKind>, Vec<u32>) {
     let mut announced = Vec::new();
     let mut stream = match stream_with_retry(model, &request()).await {
@@ -195,7 +195,7 @@ async fn a_permanent_failure_is_not_repeated() {
     }
 }
 
-/// Failures before and within an answer share the attempts of the policy.
+/// Failures before an answer and within an answer count towards the same maximum of attempts.
 #[tokio::test(start_paused = true)]
 async fn all_attempts_count_as_one_request() {
     let busy = || Err(error(ModelErrorKind::Overloaded { retry_after: None }));

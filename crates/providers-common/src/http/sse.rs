@@ -18,6 +18,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 ///
 /// Fails with [`ModelErrorKind::Protocol`] on text that is not UTF-8 and on an event of more than
 /// about `max_event_bytes`.
+#[derive(Default)]
 pub(crate) struct SseReader {
     provider: String,
     max_event_bytes: usize,
@@ -44,14 +45,8 @@ impl SseReader {
         Self {
             provider: provider.to_owned(),
             max_event_bytes,
-            name: String::new(),
-            data: String::new(),
-            has_data: false,
-            is_returned: false,
             is_first_line: true,
-            after_cr: false,
-            searched: 0,
-            event_bytes: 0,
+            ..Self::default()
         }
     }
 

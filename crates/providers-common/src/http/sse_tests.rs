@@ -19,7 +19,7 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
     Box::pin(stream::iter(pieces))
 }
 
-/// The frames as name and data, and the kind of the error that ended them.
+/// Returns the name and the data of each frame, and the kind of the error at the end.
 fn read(body: ByteStream, max: usize) -> (Vec<(String, String)>, Option<ModelErrorKind>) {
     let (frames, error) = read_all(FrameStream::new(body, SseReader::new("acme", max)));
     (frames, error.map(|error| error.kind))
@@ -29,7 +29,7 @@ fn frame(name: &str, data: &str) -> (String, String) {
     (name.to_owned(), data.to_owned())
 }
 
-/// Every field, every kind of line that is skipped, and text of several bytes per character.
+/// Contains every field, every kind of line that is skipped, and multi-byte characters.
 const SAMPLE: &str = "\u{feff}: a comment\n\nid: 7\nretry: 10\nevent: first\ndata: {\"a\":\ndata:  1}\n\
     \nevent: without data\n\ndata\n\nunknown: x\ndata:näh: 🦀\n\n:keep-alive\n\ndata: [DONE]\n\n";
 
@@ -82,7 +82,7 @@ fn an_end_within_a_character_is_the_end_of_a_line_that_does_not_count() {
     for cut in 0..text.len() {
         let (begun, _) = text.as_bytes().split_at(cut);
         let (frames, error) = read(body([begun.to_vec()]), ROOMY);
-        // So the decoder is told of the end, and says that it is none.
+        // The reader reports no error: the decoder decides whether the answer is complete.
         assert_eq!(error, None, "{cut}");
         let ok = frames.first().is_none_or(|first| *first == frame("", "ok"));
         assert!(ok, "{cut}: {frames:?}");
@@ -97,7 +97,7 @@ fn invalid_utf8_is_an_error_after_the_valid_part() {
     let invalid: [&[u8]; 3] = [b"data: ok\n\n", b"data: \xff\n\n", b"data: never\n\n"];
     let expected = (vec![frame("", "ok")], Some(ModelErrorKind::Protocol));
     assert_eq!(read(body(invalid), ROOMY), expected);
-    // Nobody reads comments.
+    // Invalid UTF-8 in a comment line is not an error.
     let comment: [&[u8]; 1] = [b": \xff\ndata: ok\n\n"];
     assert_eq!(read(body(comment), ROOMY), (vec![frame("", "ok")], None));
 }

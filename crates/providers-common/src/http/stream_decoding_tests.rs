@@ -10,14 +10,14 @@ use switchboard_domain::{FinishReason, ModelErrorKind, PartStart};
 
 use super::*;
 
-/// Reads a wire of single words: `+` opens a text part, `finish` says that all is done, `finish!`
-/// too but then fails, `bad` cannot be decoded, `usage` is what it says, `left` speaks of a part
-/// that is not there, and everything else is text.
+/// Decoder of frames that consist of one word. `+` starts a text part, `finish` ends the answer,
+/// `finish!` ends it and fails, `bad` fails, `usage` reports token usage, and `left` contains an
+/// event of a part that was not started. Every other word is text.
 #[derive(Default)]
 struct Words {
-    /// What to do at the end.
+    /// Word that is decoded at the end of the stream. The word `object` returns an error.
     at_end: Option<&'static str>,
-    /// The text that is still buffered when the answer is interrupted.
+    /// Text that is emitted when the answer is interrupted.
     buffered: Option<&'static str>,
     ended: Arc<AtomicBool>,
 }
@@ -89,7 +89,8 @@ fn text(text: &str) -> ModelEvent {
     delta(0, text)
 }
 
-/// What a stream gave, in words: the text of deltas, else the event's name, and the error last.
+/// Returns one text for each event of a stream: the text of a delta, or the name of the event. An
+/// error is the last text.
 async fn words(mut stream: ModelStream) -> Vec<String> {
     let mut words = Vec::new();
     while let Some(item) = stream.next().await {
@@ -275,7 +276,6 @@ async fn an_invalid_event_of_the_adapter_ends_the_stream() {
     );
 }
 
-/// Sets a flag when it is dropped.
 struct Dropped(Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -284,7 +284,7 @@ impl Drop for Dropped {
     }
 }
 
-/// A body that stays open after `frames`, and whether it has been dropped.
+/// Returns a body that stays open after `frames`, and a flag that is set when the body is dropped.
 fn open_body(frames: &[&str]) -> (ByteStream, Arc<AtomicBool>) {
     let dropped = Arc::new(AtomicBool::new(false));
     let guard = Dropped(Arc::clone(&dropped));
@@ -329,7 +329,7 @@ async fn the_body_is_dropped_with_the_error_and_not_with_the_stream() {
     drop(stream);
 }
 
-/// Reads JSON objects with the text in `t` or the reasoning in `r`. Counts the decoded frames.
+/// Decoder of JSON objects with text in `t` or reasoning in `r`. Counts the decoded frames.
 #[derive(Clone, Default)]
 struct Objects {
     allows: bool,
@@ -403,7 +403,8 @@ async fn repeated_frames_are_read_like_decoded_ones() {
             ][..],
             2,
         ),
-        // Another field, another value, another name, and a text that occurs twice.
+        // Frames with another field, another value or another SSE name than the frame before, and a
+        // frame in which two fields have the same text.
         (
             &[
                 r#"data: {"id": "x", "t": "a"}"#,
@@ -417,7 +418,7 @@ async fn repeated_frames_are_read_like_decoded_ones() {
             ],
             7,
         ),
-        // A text that is empty, missing, not a string, or followed by another field.
+        // Frames whose text is empty, missing, not a string, or followed by another field.
         (
             &[
                 r#"data: {"t": "a"}"#,
@@ -432,7 +433,7 @@ async fn repeated_frames_are_read_like_decoded_ones() {
             ],
             8,
         ),
-        // A text that is found in another place than its own, also in the syntax of JSON.
+        // Frames whose text also occurs elsewhere in the frame, for example as the `:` of JSON.
         (
             &[
                 r#"data: {"t":"x"}"#,

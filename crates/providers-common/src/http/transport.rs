@@ -9,7 +9,7 @@ mod response_headers;
 mod send_request;
 mod target;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -63,6 +63,8 @@ struct TransportSettings {
 }
 
 /// A successful HTTP response whose first byte has arrived, or whose body is empty.
+#[derive(derive_more::Debug)]
+#[debug("HttpAnswer {{ status: {status:?}, request_id: {request_id:?}, .. }}")]
 pub struct HttpAnswer {
     /// HTTP status of the response, from 200 to 299.
     pub status: u16,
@@ -143,16 +145,6 @@ impl HttpAnswer {
             None => response_headers::media_type_essence(&self.headers)
                 .is_some_and(|it| response_headers::ends_with_ignore_case(it, "json")),
         }
-    }
-}
-
-impl fmt::Debug for HttpAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpAnswer")
-            .field("status", &self.status)
-            .field("request_id", &self.request_id)
-            .field("media_type", &self.media_type())
-            .finish_non_exhaustive()
     }
 }
 

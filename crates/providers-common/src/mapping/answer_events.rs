@@ -1,7 +1,8 @@
 //! The events that begin and end an answer of every provider.
 
 use switchboard_domain::{
-    FinishReason, ModelEvent, Part, PartStart, ToolChoiceOutcome, Warning, WarningKind,
+    FinishReason, ModelEvent, Part, PartStart, ProviderState, ToolChoiceOutcome, Usage, Warning,
+    WarningKind,
 };
 
 /// Emitter of an answer's `Started` event and warnings. It also numbers the answer's parts.
@@ -95,9 +96,9 @@ pub struct AnswerSummary {
 }
 
 impl AnswerSummary {
-    /// Emits [`ModelEvent::Finished`], and before it a warning if there are calls without a name.
-    /// `reason` is corrected if it contradicts the content: for example, `Stop` becomes `Refusal`
-    /// for a refused answer. `raw` is the provider's own name of the reason.
+    /// Emits [`ModelEvent::Finished`], and before it a warning if there are tool calls without a
+    /// name. `reason` is corrected if it contradicts the content: for example, `Stop` becomes
+    /// `Refusal` for a refused answer. `raw` is the provider's own name of the reason.
     pub fn emit_finish(
         self,
         mut reason: FinishReason,
@@ -121,4 +122,18 @@ impl AnswerSummary {
         let reason = reason.adjust_to_tool_uses(self.has_calls);
         events.push(ModelEvent::Finished { reason, raw });
     }
+}
+
+/// Emits the token usage of an answer. Emits nothing if no count is known.
+pub fn emit_usage(usage: Usage, events: &mut Vec<ModelEvent>) {
+    if usage.is_known() {
+        let usage = Box::new(usage);
+        events.push(ModelEvent::Usage { usage });
+    }
+}
+
+/// Emits the provider state of the part with this index.
+pub fn emit_part_state(index: u32, state: ProviderState, events: &mut Vec<ModelEvent>) {
+    let state = Box::new(state);
+    events.push(ModelEvent::PartState { index, state });
 }

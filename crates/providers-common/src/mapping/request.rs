@@ -3,7 +3,7 @@
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ResponseFormat, ToolChoice,
-    ToolChoiceOutcome,
+    ToolChoiceOutcome, Warning, WarningKind,
 };
 
 /// Returns the error for an invalid `field` of the request.
@@ -25,6 +25,25 @@ pub fn emulated_tool_choice(how: &str) -> ToolChoiceOutcome {
     ToolChoiceOutcome::Emulated { how }
 }
 
+/// Returns the outcome of a tool choice that is not enforced, and adds a warning with the reason
+/// `why`.
+pub fn relaxed_tool_choice(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
+    warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
+    let why = why.to_owned();
+    ToolChoiceOutcome::Relaxed { why }
+}
+
+/// Warns that a tool that the provider runs was not sent, with the reason `why`.
+pub fn warn_omitted_server_tool(name: &str, why: &str, warnings: &mut Vec<Warning>) {
+    let message = format!("the provider's tool `{name}` was not sent: {why}");
+    warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
+}
+
+/// Returns whether the tool choice of a request forces the model to call a tool.
+pub fn forces_tool_call(request: &ChatRequest) -> bool {
+    !matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::None)
+}
+
 /// Returns the name and the schema of a requested structured answer. Returns `None` if the answer
 /// is text.
 ///
@@ -43,6 +62,11 @@ pub fn requested_schema<'a>(
         ResponseFormat::JsonSchema { name, schema } => Ok(Some((name, schema))),
         _ => Err(unsupported_feature(provider, "this response format")),
     }
+}
+
+/// Returns whether a request declares a tool with this name.
+pub fn is_declared(request: &ChatRequest, name: &str) -> bool {
+    request.tools.iter().any(|tool| tool.name == name)
 }
 
 /// Returns the names of the tools of which the model must call one, without duplicates. An empty
@@ -73,8 +97,7 @@ pub fn required_tools<'a>(
     }
     let mut allowed: Vec<&str> = Vec::with_capacity(names.len());
     for name in names {
-        let is_function = request.tools.iter().any(|tool| tool.name == *name);
-        if !is_function && !server_tools(Some(name)) {
+        if !is_declared(request, name) && !server_tools(Some(name)) {
             return invalid(&format!("no tool named `{name}` is declared"));
         }
         if !allowed.contains(&name.as_str()) {

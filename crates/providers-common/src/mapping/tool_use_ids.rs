@@ -4,6 +4,16 @@ use std::collections::HashSet;
 
 use switchboard_domain::ChatRequest;
 
+/// Returns the 64-bit FNV-1a hash of a tool-use id, for an API that does not accept the id. It is
+/// the same on every machine and in every release, because prompt caches match only identical
+/// requests.
+pub fn hash_tool_use_id(id: &str) -> u64 {
+    id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Beginning of the created ids, such as `call_local_1`.
 const PREFIX: &str = "call_local_";
 
 /// The tool-use ids of a conversation. Creates an id where the server sends none or one that is
@@ -82,7 +92,7 @@ mod tests {
         assert_eq!(ids.claim_tool_use_id(Some("a")), "call_local_3");
         assert_eq!(ids.claim_tool_use_id(None), "call_local_4");
         assert_eq!(ids.claim_tool_use_id(Some(" ")), "call_local_5");
-        // One that the server chose, though it looks like ours.
+        // An id from the server may have the form of a local id.
         assert_eq!(ids.claim_tool_use_id(Some("call_local_6")), "call_local_6");
         assert_eq!(ids.claim_tool_use_id(Some("")), "call_local_7");
         assert_eq!(

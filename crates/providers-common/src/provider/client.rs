@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -21,7 +20,9 @@ use crate::{
 const MAX_PAGES: usize = 20;
 
 /// A client of one server. Its models share its connections, and cloning it is cheap.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("HttpClient {{ config: {:?}, .. }}", server.config)]
+#[debug(bound(C: std::fmt::Debug))]
 pub struct HttpClient<C> {
     server: Arc<SharedClient<C>>,
 }
@@ -246,11 +247,3 @@ impl<C: ProviderConfig> HttpClient<C> {
 
 /// Media types of a JSON document. Some servers send JSON as `text/plain`.
 const JSON_MEDIA_TYPES: &[&str] = &["application/json", "text/plain"];
-
-impl<C: fmt::Debug> fmt::Debug for HttpClient<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("HttpClient");
-        debug.field("config", &self.server.config);
-        debug.finish_non_exhaustive()
-    }
-}

@@ -64,7 +64,7 @@ pub enum ErrorClass {
     ContextOverflow,
     /// The provider's content filter blocked the request or the answer.
     ContentFilter,
-    /// The request is invalid. The error contains the field at fault.
+    /// The request is invalid. The error contains the name of the invalid field.
     InvalidRequest,
     /// The model or the server lacks the feature with this name.
     Unsupported(&'static str),

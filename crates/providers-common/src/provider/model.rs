@@ -93,7 +93,7 @@ pub enum StreamFormat {
 
 impl StreamFormat {
     /// Adds the accepted media types to a request. Servers send streams with the media types of
-    /// documents and vice versa, so the types of both are accepted.
+    /// documents and vice versa, so both kinds of media types are accepted.
     pub(super) fn accept_media_types(self, request: HttpRequest, streams: bool) -> HttpRequest {
         let accept = match (streams, self) {
             (false, _) => "application/json",
@@ -131,7 +131,7 @@ fn is_multiline_object(beginning: &[u8]) -> bool {
             .is_some_and(|byte| *byte == b'\n')
 }
 
-/// A request that is ready to be sent, and the reader of its answer.
+/// A request that is ready to be sent, and the decoder of its answer.
 #[derive(Debug)]
 pub struct PreparedRequest<D> {
     /// HTTP request to send.
@@ -326,13 +326,9 @@ impl<W: WireProtocol> SingleAttemptModel for HttpModel<W> {
                 .await
             {
                 Ok(answer) => {
-                    let PreparedRequest {
-                        request,
-                        decoder,
-                        recovery,
-                    } = prepared;
-                    let stream = W::read_answer_stream(self, request, decoder, answer).await?;
-                    return Ok(match recovery {
+                    let (sent, decoder) = (prepared.request, prepared.decoder);
+                    let stream = W::read_answer_stream(self, sent, decoder, answer).await?;
+                    return Ok(match prepared.recovery {
                         Some(recovery) => recover_tool_calls(stream, recovery),
                         None => stream,
                     });

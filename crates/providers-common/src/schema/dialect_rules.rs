@@ -46,7 +46,7 @@ pub(super) enum AdditionalKeyRule {
     Omit,
 }
 
-/// How a dialect writes a schema that allows any value.
+/// Form in which a dialect writes a schema that allows any value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnyValueRule {
     /// A schema without the keyword `type` allows any value.
@@ -93,8 +93,9 @@ pub(super) struct DialectRules {
     pub(super) any_value: AnyValueRule,
     /// Whether every array must have `items`.
     pub(super) needs_items: bool,
-    /// Whether the dialect follows OpenAPI 3.0: `nullable` for the type `null`, one type, `anyOf`
-    /// without siblings, types in upper case. An object needs at least one property.
+    /// Whether the dialect follows OpenAPI 3.0. A schema then has one type, in upper case, and
+    /// `nullable` instead of the type `null`. An `anyOf` has no other keywords beside it, and an
+    /// object needs at least one property.
     pub(super) openapi: bool,
     pub(super) enums: EnumValueRule,
     /// Accepted keywords, separated by blanks, besides `type`, `enum`, `properties`, `required`,

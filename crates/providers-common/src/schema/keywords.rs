@@ -322,6 +322,15 @@ pub(super) fn visit_schemas<'s>(schema: &'s Map, visit_one: &mut dyn FnMut(&'s M
     }
 }
 
+/// Appends the elements of `more` that `list` does not contain yet.
+pub(super) fn extend_distinct<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+    for element in more {
+        if !list.contains(&element) {
+            list.push(element);
+        }
+    }
+}
+
 /// Returns the targets of all `$ref` keywords in a schema and its subschemas.
 pub(super) fn collect_references(schema: &Map) -> Vec<&str> {
     let mut found = Vec::new();

@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::{
-    keywords::{Map, SchemaMembers, is_annotation, rejects_all, type_keyword_value, type_names},
+    keywords::{
+        Map, SchemaMembers, extend_distinct, is_annotation, rejects_all, type_keyword_value,
+        type_names,
+    },
     normalize::NormalSchema,
 };
 
@@ -131,11 +134,7 @@ fn intersect_values(keyword: &str, ours: &Value, theirs: &Value) -> Intersection
         "type" => return intersect_types(&type_names(ours), &type_names(theirs)),
         "required" => {
             let mut names = array(ours);
-            for name in array(theirs) {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
+            extend_distinct(&mut names, array(theirs));
             Value::Array(names)
         }
         "enum" => {
@@ -169,7 +168,7 @@ fn intersect_types(ours: &[&str], theirs: &[&str]) -> Intersection {
             "number" if theirs.contains(&"integer") => Some("integer"),
             _ => None,
         };
-        common.extend(narrower.filter(|it| !common.contains(it)));
+        extend_distinct(&mut common, narrower);
     }
     if common.is_empty() {
         Intersection::Empty

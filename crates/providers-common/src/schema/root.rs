@@ -129,8 +129,9 @@ fn to_object_root(normal: &NormalSchema, rules: &DialectRules, changes: &mut Vec
     let mut root = expanded.schema;
     let mut described = expanded.conflicts;
     for keyword in ["anyOf", "oneOf"] {
-        if let Some(Value::Array(alternatives)) = root.shift_remove(keyword)
-            && alternatives::merge_alternatives(normal, &mut root, &alternatives)
+        let steps = Cell::new(MAX_STEPS);
+        if let Some(Value::Array(list)) = root.shift_remove(keyword)
+            && alternatives::merge_alternatives(normal, &mut root, &list, MAX_DEPTH, &steps)
         {
             let message = format!("`{keyword}` of the root was merged into one object");
             report(ChangeKind::Widened, &message);

@@ -1,4 +1,4 @@
-//! The buffered part of a text.
+//! Tests of the text that is buffered because a tool call may begin in it.
 
 use super::*;
 
@@ -33,9 +33,9 @@ fn text_is_buffered_from_the_first_marker() {
         ("Hello\n{\"nav", ""),
         ("Hello\n{\"name\": \"Bob", "{\"name\": \"Bob"),
         ("Hello\n{ not JSON", ""),
-        // A block after other text is an example.
+        // A code block after other text is an example and not a call.
         ("Hello ```", ""),
-        // Unless it begins like a call: the end of the text decides.
+        // A block that begins like a call is buffered until the text ends.
         (
             "Hello\n```json\n{\"name\": \"get_time",
             "{\"name\": \"get_time",
@@ -62,14 +62,14 @@ fn white_space_waits_at_the_beginning_and_after_a_call() {
     assert_eq!(out("\n\n x"), "\n\n x");
     assert_eq!(out("x\n\n "), "x\n\n ");
     assert_eq!(out(&format!("{CALL}\n\n")), "");
-    // An answer of white space stays.
+    // An answer that consists of white space is emitted unchanged.
     assert_eq!(
         read(&all(), " \n", FinishReason::Stop).message.text(),
         " \n"
     );
 }
 
-/// Reading such a text again from each marker would take minutes.
+/// Fails by a time-out if the text is read again from each marker, which would take minutes.
 #[test]
 fn a_long_text_full_of_markers_is_read_once() {
     for part in [

@@ -9,7 +9,7 @@ use super::{
     json_calls::FoundCall,
     scan::{ScannedPiece, TextScanner},
 };
-use crate::{AnswerEvents, ToolUseIds};
+use crate::{AnswerEvents, ToolUseIds, emit_part_state};
 
 /// Converter of the events of one answer, which replaces tool calls in the text by tool uses.
 /// [`recover_tool_calls`](super::recover_tool_calls) applies it to a whole stream.
@@ -207,8 +207,7 @@ impl TextCallConverter {
         }
         for state in states {
             let index = start_text(&mut index, &mut self.next_index, events);
-            let state = Box::new(state);
-            events.push(ModelEvent::PartState { index, state });
+            emit_part_state(index, state, events);
         }
         index
     }

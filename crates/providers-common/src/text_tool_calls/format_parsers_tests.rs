@@ -1,12 +1,12 @@
-//! What models really write, form by form. Read from chat templates, vLLM's and llama.cpp's tests,
-//! and runs with a local Qwen2.5-Coder-1.5B.
+//! Tool calls as models write them, for each format. Sources: chat templates, the tests of vLLM and
+//! llama.cpp, and answers of a local Qwen2.5-Coder-1.5B.
 
 use super::*;
 use TextCallFormat::{
     BareJson, DeepSeek, FencedJson, FunctionTag, Granite, MistralToken, Pythonic, ToolCallTag,
 };
 
-/// A text in one form, what of it is text, and its calls.
+/// A text with calls in one format, the text that remains without the calls, and the calls.
 struct Case {
     form: TextCallFormat,
     text: &'static str,
@@ -49,29 +49,29 @@ fn tags() -> Vec<Case> {
         case(ToolCallTag, "I look it up.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>", "I look it up.\n", [paris()]),
         case(ToolCallTag, "\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>\n\n", "", [paris(), time()]),
         case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</tool_call> Done.", " Done.", [paris()]),
-        // Qwen2.5, whose template shows calls in doubled braces.
+        // Qwen2.5 writes doubled braces, because its chat template shows them.
         case(ToolCallTag, "<tool_call>\n{{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}}\n</tool_call>", "", [paris()]),
         case(BareJson, "{{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}}", "", [paris()]),
         case(BareJson, "{{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\nDone.", "\nDone.", [paris()]),
         case(FencedJson, "```json\n{{\"name\": \"get_time\", \"arguments\": {}}}\n```", "", [time()]),
         case(BareJson, "{{\"name\": \"get_weather\", \"arguments\": {\"ci", "", [malformed("get_weather")]),
         case(BareJson, "{{\"name\": \"somebody\", \"arguments\": {}}}", "{{\"name\": \"somebody\", \"arguments\": {}}}", []),
-        // Closing tag forgotten, within the text and at its end.
+        // The closing tag is missing or incomplete.
         case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n<tool_call>\n{\"name\": \"get_time\"}", "", [paris(), time()]),
         case(ToolCallTag, "<tool_call>{\"name\": \"get_time\"}</tool_", "", [time()]),
-        // Granite 3.1 writes a list and no end.
+        // Granite 3.1 writes a list without a closing tag.
         case(ToolCallTag, "<tool_call>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}, {\"name\": \"get_time\", \"arguments\": {}}]", "", [paris(), time()]),
         case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n{\"name\": \"get_time\"}\n</tool_call>", "", [paris(), time()]),
-        // As OpenAI's wire has it: wrapped, and the arguments as a string.
+        // A call as in OpenAI's API: in the key `function`, with the arguments as a string.
         case(ToolCallTag, "<tool_call>{\"id\": \"1\", \"type\": \"function\", \"function\": {\"name\": \"get_weather\", \"arguments\": \"{\\\"city\\\": \\\"Paris\\\"}\"}}</tool_call>", "", [paris()]),
-        // A Python dictionary, and a line break in a string.
+        // A Python dictionary as the arguments, and a line break in a string.
         case(ToolCallTag, "<tool_call>\n{'name': 'get_weather', 'arguments': {'city': 'Paris', 'detailed': True, 'note': None}}\n</tool_call>", "", [("get_weather", json!({"city": "Paris", "detailed": true, "note": null}))]),
         case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"note\": \"a\nb\\\n\tc\"}}</tool_call>", "", [("get_weather", json!({"note": "a\nb\\\n\tc"}))]),
-        // The end of the tag within a string is none.
+        // A closing tag within a string does not end the call.
         case(ToolCallTag, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"note\": \"}</tool_call>\"}}</tool_call>", "", [("get_weather", json!({"note": "}</tool_call>"}))]),
-        // A second call that names no tool is text.
+        // A second call that names no offered tool is text.
         case(ToolCallTag, "<tool_call>{\"name\": \"get_time\"}\n{\"name\": \"get_tide\"}</tool_call>", "\n{\"name\": \"get_tide\"}</tool_call>", [time()]),
-        // Half of a call, and what cannot be read.
+        // Truncated calls and calls with invalid JSON are malformed.
         case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Par", "", [malformed("get_weather")]),
         case(ToolCallTag, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}", "", [malformed("get_weather")]),
         case(ToolCallTag, "<tool_call>{\"name\": \"get_time\"}{\"name\": \"get_weather\", ", "", [time(), malformed("get_weather")]),
@@ -90,7 +90,7 @@ fn tags() -> Vec<Case> {
             [("get_weather", json!({"city": "Paris", "days": 3}))]),
         case(ToolCallTag, "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call><tool_call>get_time</tool_call>", "", [paris(), time()]),
         case(ToolCallTag, "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<", "", [malformed("get_weather")]),
-        // Its own name ends where the answer does: nobody knows whether there was more of it.
+        // The answer ends directly after the name, which may be truncated, so this is not a call.
         case(ToolCallTag, "<tool_call>get_time", "<tool_call>get_time", []),
     ]
 }
@@ -107,7 +107,7 @@ fn marks() -> Vec<Case> {
         case(FunctionTag, "<function=get_weather>{city}</function>.", ".", [malformed("get_weather")]),
         case(FunctionTag, "<function=get_weather>{\"city\": \"Paris\"", "", [malformed("get_weather")]),
         case(FunctionTag, "<function=get_weather>", "", [malformed("get_weather")]),
-        // Mistral: to v7, v11 and v13.
+        // Mistral with the tokenizer versions up to v7, v11 and v13.
         case(MistralToken, "[TOOL_CALLS] [{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}, \"id\": \"VvvODy9mT\"}]", "", [paris()]),
         case(MistralToken, "Sure.[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}, {\"name\": \"get_time\", \"arguments\": {}}]", "Sure.", [paris(), time()]),
         case(MistralToken, "[TOOL_CALLS]get_weather{\"city\": \"Paris\"}[TOOL_CALLS]get_time{}", "", [paris(), time()]),
@@ -153,11 +153,11 @@ fn unmarked() -> Vec<Case> {
         case(BareJson, "[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}]", "", [paris()]),
         case(BareJson, "{\"tool\": \"get_time\", \"args\": {}}", "", [time()]),
         case(BareJson, "{\"name\": \"get_weather\", \"arguments\": {\"city\"", "", [malformed("get_weather")]),
-        // Within a line, a block or other JSON it is something that is shown.
+        // JSON within a line, a code block or other JSON is an example and not a call.
         case(BareJson, "Write {\"name\": \"get_time\", \"arguments\": {}}", "Write {\"name\": \"get_time\", \"arguments\": {}}", []),
         case(BareJson, "```\n{\"name\": \"get_time\", \"arguments\": {}}\n```", "```\n{\"name\": \"get_time\", \"arguments\": {}}\n```", []),
         case(BareJson, "{\"examples\": [\n{\"name\": \"get_time\", \"arguments\": {}},\n{\"name\": \"get_time\", \"arguments\": {}}\n]}", "{\"examples\": [\n{\"name\": \"get_time\", \"arguments\": {}},\n{\"name\": \"get_time\", \"arguments\": {}}\n]}", []),
-        // A tool described is no tool called, nor is data with its name.
+        // The description of a tool is not a call, and neither is data with the name of a tool.
         case(BareJson, "{\"name\": \"get_time\", \"description\": \"The time.\", \"parameters\": {}}", "{\"name\": \"get_time\", \"description\": \"The time.\", \"parameters\": {}}", []),
         case(BareJson, "{\"name\": \"get_weather\", \"parameters\": {\"type\": \"object\", \"properties\": {\"city\": {\"type\": \"string\"}}}}", "{\"name\": \"get_weather\", \"parameters\": {\"type\": \"object\", \"properties\": {\"city\": {\"type\": \"string\"}}}}", []),
         case(BareJson, "{\"name\": \"get_time\"}", "{\"name\": \"get_time\"}", []),
@@ -214,7 +214,7 @@ fn selecting_more_forms_does_not_change_the_result() {
     for case in cases() {
         let single = read(&only(case.form), case.text, FinishReason::Stop);
         if single.message.tool_uses().next().is_none() {
-            // Another form may well see a call in it.
+            // The text is not a call in this format, but may be one in another format.
             continue;
         }
         let combined = read(&all(), case.text, FinishReason::Stop);
@@ -235,7 +235,7 @@ fn forms_that_are_not_selected_are_text() {
             .filter(|it| *it != case.form)
         {
             let response = read(&only(form), case.text, FinishReason::Stop);
-            // Forms that others are made of.
+            // Calls in the format `case.form` contain calls in the format `form`.
             let is_part = matches!(
                 (case.form, form),
                 (ToolCallTag, FunctionTag) | (ToolCallTag | MistralToken | Granite, BareJson)
@@ -253,8 +253,8 @@ fn forms_that_are_not_selected_are_text() {
     }
 }
 
-/// Half a call must never run: whatever beginning of an answer comes, every call in it is either
-/// one of the whole answer or malformed.
+/// A truncated call must never be executed. If an answer is truncated anywhere, each of its calls
+/// is either a call of the whole answer or malformed.
 #[test]
 fn no_beginning_of_an_answer_makes_another_call() {
     for case in cases() {

@@ -1,9 +1,9 @@
-//! Laws that hold for any text.
+//! Properties of every text.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Pieces of what models write.
+/// Pieces of tool calls and of other text.
 const FRAGMENTS: &[&str] = &[
     "<tool_call>",
     "</tool_call>",
@@ -81,7 +81,7 @@ fn text_of(fragments: Vec<&'static str>) -> impl Strategy<Value = String> {
     prop::collection::vec(fragment(fragments), 0..24).prop_map(|parts| parts.concat())
 }
 
-/// Whole calls, which fragments seldom add up to.
+/// Whole calls, because random fragments rarely form one.
 const CALLS: &[&str] = &[
     "<tool_call>{\"name\": \"get_time\"}</tool_call>",
     "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>",
@@ -95,7 +95,7 @@ const CALLS: &[&str] = &[
     "<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
 ];
 
-/// Text in which calls, and halves of them, stand among everything else.
+/// Generates text with calls, truncated calls and other fragments.
 fn any_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => fragment([FRAGMENTS, NAMES].concat()),
@@ -104,7 +104,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..16).prop_map(|parts| parts.concat())
 }
 
-/// Cuts a text before characters.
+/// Splits a text before each character whose flag in `every` is set.
 fn cut(text: &str, every: &[bool]) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for (at, c) in text.chars().enumerate() {
@@ -137,7 +137,7 @@ proptest! {
         let forms: TextCallFormats = forms.into_iter().collect();
         for recovery in [all(), CallRecoverySettings::for_request(&request(), forms)] {
             let whole = transform(&recovery, answer(&[&text], FinishReason::Stop));
-            // `response` fails on an event that the grammar does not allow.
+            // `response` fails if the order of the events is invalid.
             let whole_response = response(&whole);
             let mut ids: Vec<_> = whole_response.message.tool_uses().map(|it| &it.id).collect();
             let count = ids.len();

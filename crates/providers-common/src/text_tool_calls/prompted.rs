@@ -25,10 +25,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use switchboard_domain::{
     ChatRequest, Message, Part, ResponseFormat, Role, ToolChoice, ToolChoiceOutcome,
-    ToolDefinition, Warning, WarningKind,
+    ToolDefinition, Warning,
 };
 
-use crate::text_tool_calls::{CallRecoverySettings, TextCallFormats, offered_tools::allowed_tools};
+use crate::{
+    request::{emulated_tool_choice, forces_tool_call, relaxed_tool_choice},
+    text_tool_calls::{CallRecoverySettings, TextCallFormats, offered_tools::allowed_tools},
+};
 
 mod history;
 mod schema;
@@ -78,7 +81,8 @@ impl PromptedTools {
     /// because small models invent the result of their call.
     pub fn prepare_request(self, request: &ChatRequest) -> PromptedRequest {
         let offered: Vec<&ToolDefinition> = allowed_tools(request).map(AsRef::as_ref).collect();
-        let (outcome, warnings) = self.tool_choice_outcome(request, &offered);
+        let mut warnings = Vec::new();
+        let outcome = self.tool_choice_outcome(request, &offered, &mut warnings);
         let mut messages = history::convert_tool_messages(&request.messages);
         let response_format = self.response_format(request, &offered);
         let mut sampling = request.sampling.clone();
@@ -110,28 +114,28 @@ impl PromptedTools {
         self,
         request: &ChatRequest,
         offered: &[&ToolDefinition],
-    ) -> (ToolChoiceOutcome, Vec<Warning>) {
-        let emulated = |how: &str| {
-            let how = how.to_owned();
-            (ToolChoiceOutcome::Emulated { how }, Vec::new())
-        };
-        let why = match (&request.tool_choice, forces_tool_call(request)) {
+        warnings: &mut Vec<Warning>,
+    ) -> ToolChoiceOutcome {
+        let has_tools = !offered.is_empty();
+        let how = match (&request.tool_choice, forces_tool_call(request)) {
             (ToolChoice::None, _) if !request.tools.is_empty() => {
-                return emulated("the tools were not described to the model");
+                "the tools were not described to the model"
             }
-            (_, false) if offered.is_empty() => return (ToolChoiceOutcome::Native, Vec::new()),
-            (_, false) => {
-                return emulated("the tools were described in the prompt");
+            (_, false) if !has_tools => return ToolChoiceOutcome::Native,
+            (_, false) => "the tools were described in the prompt",
+            (_, true) if has_tools && self.constrained => {
+                "the answer was constrained to the format of a tool call"
             }
-            (_, true) if offered.is_empty() => "a tool is required but none is declared",
-            (_, true) if self.constrained => {
-                return emulated("the answer was constrained to the format of a tool call");
+            (_, true) => {
+                let why = if has_tools {
+                    "a call was requested in the prompt; the model may answer without one"
+                } else {
+                    "a tool is required but none is declared"
+                };
+                return relaxed_tool_choice(why, warnings);
             }
-            (_, true) => "a call was requested in the prompt; the model may answer without one",
         };
-        let warning = Warning::new(WarningKind::ToolChoiceRelaxed, why);
-        let why = why.to_owned();
-        (ToolChoiceOutcome::Relaxed { why }, vec![warning])
+        emulated_tool_choice(how)
     }
 
     fn response_format(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> ResponseFormat {
@@ -229,13 +233,6 @@ pub fn convert_tool_history_to_text(request: &ChatRequest) -> ChatRequest {
         messages: history::convert_tool_messages(&request.messages),
         ..request.clone()
     }
-}
-
-fn forces_tool_call(request: &ChatRequest) -> bool {
-    matches!(
-        request.tool_choice,
-        ToolChoice::Required | ToolChoice::Only(_)
-    )
 }
 
 /// Appends text to the last of the leading system messages, because many templates accept only one

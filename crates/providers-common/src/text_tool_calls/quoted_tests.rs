@@ -1,12 +1,12 @@
-//! Calls that a text shows, and calls that it makes.
+//! Calls that a text shows as an example, and calls that the model makes.
 
 use super::*;
 
 /// A call of `get_time` as JSON.
 const JSON: &str = "{\"name\": \"get_time\", \"arguments\": {}}";
 
-/// Texts that show a call. `{tag}` stands for a call between tags, `{line}` for one in a line,
-/// `{json}` for one as JSON.
+/// Texts with a call as an example. `{tag}` is replaced by a call between tags, `{line}` by a call
+/// in one line, and `{json}` by a call as JSON.
 const SHOWN: &[&str] = &[
     "For example: ```json\n{json}\n```",
     "For example:\n\n```json\n{json}\n```",
@@ -34,7 +34,7 @@ const SHOWN: &[&str] = &[
     "As I said:\n> {line}\n\nNothing else.",
 ];
 
-/// Texts that make calls, how many, and what they say beside them.
+/// Texts with calls, each with the number of calls and the remaining text.
 const MADE: &[(&str, usize, &str)] = &[
     ("```json\n{json}\n```", 1, ""),
     ("\n\n```json\n{json}\n```\n\n", 1, ""),
@@ -77,12 +77,13 @@ fn written(text: &str) -> String {
 }
 
 fn recoveries() -> [CallRecoverySettings; 2] {
-    // The defaults of Ollama.
+    // The default formats of the Ollama adapter.
     let local = CallRecoverySettings::for_request(&request(), TextCallFormats::LOCAL_SERVERS);
     [all(), local]
 }
 
-/// Checks the answer to a text in one piece, in two pieces cut anywhere, and in characters.
+/// Checks the calls and the remaining text of an answer. The text arrives in one piece, in two
+/// pieces split at every position, and as single characters.
 fn check(text: &str, calls: usize, said: &str) {
     let cuts = text.char_indices().map(|(at, _)| {
         let (left, right) = text.split_at(at);
@@ -119,7 +120,7 @@ fn calls_beside_code_are_recovered() {
     }
 }
 
-/// What was said in an earlier part of the answer counts too.
+/// Text in an earlier part of the answer makes a code block an example, too.
 #[test]
 fn a_block_after_text_of_another_part_is_an_example() {
     let block = written("```json\n{json}\n```");

@@ -8,7 +8,7 @@ use switchboard_domain::{
 
 use super::*;
 
-/// A model that says one text, and remembers what it was asked.
+/// A model that always answers the same text and stores the last request.
 struct Says {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -97,7 +97,7 @@ async fn a_model_without_tool_support_receives_them_in_the_prompt() {
     assert_eq!(asked.tools, []);
     assert!(asked.messages[0].text().contains("\"weather\""));
 
-    // A call that must be made is held to a schema, as the model is known to hold to one.
+    // A required call is enforced with a schema, because the model enforces schemas.
     let forced = request().with_tool_choice(ToolChoice::Required);
     let answer = model.complete(&forced).await.unwrap();
     assert_ne!(says.asked().response_format, ResponseFormat::Text);
@@ -106,7 +106,7 @@ async fn a_model_without_tool_support_receives_them_in_the_prompt() {
         switchboard_domain::ToolChoiceOutcome::Native
     );
 
-    // What has nothing to do with tools goes out as it is.
+    // A request without tools is sent unchanged.
     let plain = ChatRequest::new([Message::user("Hello?")]);
     model.complete(&plain).await.unwrap();
     assert_eq!(says.asked(), plain);

@@ -58,7 +58,7 @@ pub(super) fn finished(reason: FinishReason) -> ModelEvent {
     ModelEvent::Finished { reason, raw: None }
 }
 
-/// An answer of one text in pieces.
+/// Returns the events of an answer with one text, which arrives in `pieces`.
 pub(super) fn answer(pieces: &[&str], reason: FinishReason) -> Vec<ModelEvent> {
     let mut events = vec![started(0)];
     events.extend(pieces.iter().map(|piece| delta(0, piece)));
@@ -79,7 +79,7 @@ pub(super) fn transform(
     all
 }
 
-/// Joins the deltas of a text that follow one another.
+/// Joins adjacent deltas of the same text.
 pub(super) fn joined(events: Vec<ModelEvent>) -> Vec<ModelEvent> {
     let mut all: Vec<ModelEvent> = Vec::new();
     for event in events {
@@ -110,7 +110,7 @@ pub(super) fn all() -> CallRecoverySettings {
     CallRecoverySettings::for_request(&request(), TextCallFormats::ALL)
 }
 
-/// The answer to a text that comes whole.
+/// Returns the converted answer for a text that arrives in one piece.
 pub(super) fn read(
     recovery: &CallRecoverySettings,
     text: &str,
@@ -119,7 +119,7 @@ pub(super) fn read(
     response(&transform(recovery, answer(&[text], reason)))
 }
 
-/// An attempt that is repeated leaves nothing behind, neither text that was held back nor ids.
+/// A retry discards the buffered text and the ids of the failed attempt.
 #[test]
 fn a_repeated_attempt_starts_from_the_beginning() {
     let retry = switchboard_domain::ModelRetry {
@@ -150,7 +150,7 @@ fn the_finish_reason_matches_the_recovered_calls() {
         ("no call", FinishReason::Refusal, FinishReason::Refusal),
     ] {
         let events = transform(&all(), answer(&[text], reason));
-        // Not only the accumulator says so.
+        // The finish reason is checked in the event, because `ResponseAccumulator` corrects it.
         assert_eq!(events.last(), Some(&finished(expected)), "{text}");
     }
 }
@@ -226,7 +226,7 @@ fn the_order_of_parts_and_their_state_are_kept() {
         closed(3),
         started(5),
         delta(5, "  First. <tool_call>{\"name\":"),
-        // Another part begins while a call is being held back.
+        // Another part begins while the text of a call is buffered.
         ModelEvent::PartStarted {
             index: 7,
             part: PartStart::ToolUse {
@@ -288,7 +288,7 @@ fn an_input_above_the_limit_is_malformed_and_its_rest_is_dropped() {
     assert_eq!(uses.len(), 1);
     assert!(uses[0].input.as_object().is_none(), "{:?}", uses[0].input);
     assert!(response.message.text().ends_with("\"}}</tool_call>"));
-    // And the cap is at the same place whatever the pieces were.
+    // The input is truncated at the same position if the text arrives as single characters.
     let pieces: Vec<String> = text.chars().map(String::from).collect();
     let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
     let pieces = joined(transform(&recovery, answer(&pieces, FinishReason::Stop)));
@@ -382,7 +382,7 @@ fn forms_have_names_and_sets_contain_them() {
     assert!(!TextCallFormats::LOCAL_SERVERS.contains(TextCallFormat::Pythonic));
 }
 
-/// A call's input as JSON, or why it is none.
+/// Returns the input of a call as JSON, or the reason why the input is malformed.
 pub(super) fn input(tool_use: &ToolUse) -> Value {
     match &tool_use.input {
         ToolInput::Object(object) => object.as_value().clone(),
@@ -390,7 +390,6 @@ pub(super) fn input(tool_use: &ToolUse) -> Value {
     }
 }
 
-/// The events themselves, as a reader of the stream sees them.
 #[test]
 fn events_of_an_answer_with_two_calls() {
     let pieces = [

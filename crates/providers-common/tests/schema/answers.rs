@@ -1,11 +1,12 @@
-//! Answers that a strict wire may give, against the schema that the tool has.
+//! Answers in a strict dialect, restored and then validated against the original schema of the
+//! tool.
 
 use serde_json::{Map, Value, json};
 use switchboard_providers_common::schema::{Dialect, compile, restore_answer};
 
 use crate::corpus::tools;
 
-/// Makes values of a compiled strict schema; another for each `turn`.
+/// Generator of values that match a compiled strict schema. Each `turn` gives another value.
 struct Maker<'s> {
     root: &'s Value,
     turn: usize,
@@ -13,13 +14,14 @@ struct Maker<'s> {
 }
 
 impl Maker<'_> {
-    /// One of `count` possibilities, another in each turn and place.
+    /// Returns an index below `count` that varies with the turn and with each call.
     fn choose(&mut self, count: usize) -> usize {
         self.choices += 1;
         (self.turn * 7 + self.choices * 3 + self.turn * self.choices) % count.max(1)
     }
 
-    /// A value, or none where this maker knows none (patterns).
+    /// Returns a value that matches `schema`, or `None` for an unsupported schema, such as a
+    /// pattern.
     fn value(&mut self, schema: &Value, depth: usize) -> Option<Value> {
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let root = self.root;
@@ -31,7 +33,7 @@ impl Maker<'_> {
         }
         if let Some(arms) = schema.get("anyOf").and_then(Value::as_array) {
             let first = self.choose(arms.len());
-            // Alternatives that lead on and on come last.
+            // Deep in the schema, the alternative `null` is chosen, so that recursion ends.
             let null = arms.iter().position(|arm| arm["type"] == "null");
             if depth > 6
                 && let Some(null) = null
@@ -108,7 +110,7 @@ impl Maker<'_> {
     }
 }
 
-/// Counts of one dialect.
+/// Counts of the checked answers in one dialect.
 #[derive(Debug, Default)]
 struct Seen {
     answers: usize,
@@ -120,11 +122,11 @@ fn run(dialect: Dialect) -> Seen {
     let mut seen = Seen::default();
     let mut wrong = Vec::new();
     for tool in tools() {
-        // A keyword of OpenAPI 3.0, of which a validator of JSON Schema knows nothing.
+        // A validator of JSON Schema ignores `nullable`, a keyword of OpenAPI 3.0.
         if tool.schema.to_string().contains("\"nullable\":true") {
             continue;
         }
-        // Some schemas are none for a validator: references to nowhere, odd patterns.
+        // The validator refuses some schemas, for example because of missing `$ref` targets.
         let Ok(original) = jsonschema::validator_for(&tool.schema) else {
             continue;
         };
@@ -141,7 +143,7 @@ fn run(dialect: Dialect) -> Seen {
             };
             assert!(strict.is_valid(&answer), "{}: made {answer}", tool.name);
             let restored = restore_answer(&tool.schema, dialect, answer.clone());
-            // What is the tool's own already is left alone.
+            // A restored answer does not change if it is restored again.
             let twice = restore_answer(&tool.schema, dialect, restored.clone());
             assert_eq!(twice, restored, "{}: restored twice", tool.name);
             let problem = original.validate(&restored).err().map(|it| it.to_string());
@@ -169,7 +171,7 @@ fn run(dialect: Dialect) -> Seen {
 fn an_answer_of_openais_strict_mode_is_one_for_the_tool() {
     let seen = run(Dialect::OpenAiStrict);
     assert!(seen.of_exact > 1_000, "{seen:?}");
-    // The others lack what the wire does not enforce: free objects, lengths.
+    // The other answers violate constraints that the API does not enforce, such as lengths.
     assert!(seen.valid * 100 >= seen.answers * 70, "{seen:?}");
 }
 

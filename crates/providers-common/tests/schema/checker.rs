@@ -1,12 +1,12 @@
-//! What each wire takes, written from the vendors' documentation and independently of the compiler:
-//! it shares no code and no table with it.
+//! The rules of each dialect according to the vendors' documentation. The checker shares no code
+//! and no tables with the compiler.
 
 use serde_json::{Map, Value};
 use switchboard_providers_common::schema::Dialect;
 
 type Object = Map<String, Value>;
 
-/// Everything that the dialect would refuse; empty if the schema is valid for it.
+/// Returns a message for each violation of the rules of the dialect.
 pub(crate) fn problems(schema: &Value, dialect: Dialect) -> Vec<String> {
     let mut check = Check {
         root: schema,
@@ -65,7 +65,7 @@ const TYPES: [&str; 7] = [
     "object", "array", "string", "integer", "number", "boolean", "null",
 ];
 
-/// The keywords of a dialect, separated by blanks.
+/// Returns the keywords that the dialect accepts, separated by blanks.
 fn allowed(dialect: Dialect, is_root: bool) -> &'static str {
     match dialect {
         Dialect::AnthropicStrict => {
@@ -108,7 +108,7 @@ impl Check<'_> {
             .get("type")
             .is_some_and(|it| it == "object" || it == "OBJECT");
         match self.dialect {
-            // A response may be of another type; a tool's input is an object in its own schema.
+            // These dialects are also used for answers, which need not be objects.
             D::OllamaFormat | D::GeminiJsonSchema | D::GeminiOpenApi => {}
             _ if !is_object => self.bad("", "the root is no object"),
             _ => {}
@@ -203,7 +203,7 @@ impl Check<'_> {
         }
     }
 
-    /// The dialects that take what draft 2020-12 has.
+    /// Checks a schema for a dialect that accepts all keywords of draft 2020-12.
     fn loose(&mut self, schema: &Object, at: &str) {
         self.reference(schema, at);
         let types = schema.get("type");
@@ -244,7 +244,7 @@ impl Check<'_> {
         }
     }
 
-    /// The dialects that take only some keywords.
+    /// Checks a schema for a dialect that accepts only some keywords.
     fn node(&mut self, schema: &Object, at: &str, objects: usize) {
         use Dialect as D;
         let dialect = self.dialect;
@@ -473,7 +473,7 @@ impl Check<'_> {
 }
 
 fn names(types: &Value) -> Vec<&str> {
-    // In lower case, to be compared.
+    // The type names of OpenAPI are in upper case.
     let lower = |name: &str| {
         let lower = name.to_ascii_lowercase();
         TYPES.into_iter().find(|it| *it == lower).unwrap_or("?")
@@ -496,7 +496,7 @@ fn list(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Every `$ref` below a schema of a dialect that keeps only plain schemas.
+/// Returns all `$ref` targets in a schema and its subschemas.
 fn references(value: &Value) -> Vec<String> {
     match value {
         Value::Object(map) => map

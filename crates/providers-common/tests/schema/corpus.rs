@@ -1,4 +1,4 @@
-//! Tools as they are in the world; see `tests/schemas/README.md`.
+//! Schemas of real tools; see `tests/schemas/README.md`.
 
 use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
 
@@ -7,13 +7,12 @@ use switchboard_providers_common::schema::{ChangeKind, Dialect, compile};
 
 use crate::checker::problems;
 
-/// A tool of the corpus.
 pub(crate) struct Tool {
     pub(crate) name: String,
     pub(crate) schema: Value,
 }
 
-/// Every tool, named by its file and itself.
+/// Returns all tools. A name consists of the file name and the name of the tool.
 pub(crate) fn tools() -> Vec<Tool> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas");
     let files = fs::read_dir(folder).expect("the corpus is there");
@@ -66,7 +65,6 @@ fn every_tool_compiles_to_a_valid_and_stable_schema() {
     );
 }
 
-/// Every value that a dialect lists, and every property, was there before.
 #[test]
 fn no_tool_loses_a_property_of_its_root() {
     for tool in tools() {
@@ -76,7 +74,7 @@ fn no_tool_loses_a_property_of_its_root() {
         for dialect in Dialect::ALL {
             let compiled = compile(&tool.schema, dialect);
             if compiled.schema.get("anyOf").is_some() {
-                // Each alternative has them.
+                // The alternatives contain the properties.
                 assert_eq!(dialect, Dialect::OllamaFormat, "{}", tool.name);
                 continue;
             }
@@ -101,7 +99,7 @@ fn no_tool_loses_a_property_of_its_root() {
                 tool.name,
                 dialect.name()
             );
-            // In the order of the schema.
+            // The properties keep the order of the original schema.
             let order: Vec<&&String> = names.iter().filter(|name| present.contains(name)).collect();
             let present: Vec<&&String> =
                 present.iter().filter(|name| names.contains(name)).collect();
@@ -110,7 +108,8 @@ fn no_tool_loses_a_property_of_its_root() {
     }
 }
 
-/// What is done to the corpus, as one table: a change of a rule shows here.
+/// A snapshot of the number of changes of each kind, so that every effect of a changed rule is
+/// visible.
 #[test]
 fn changes_in_the_corpus() {
     let mut table: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! Schemas made to be read for ever, or to fill the memory.
+//! Schemas that would take very much time or memory without the limits of the compiler.
 
 use serde_json::{Map, Value, json};
 use switchboard_providers_common::schema::{ChangeKind, Dialect, compile, restore_answer};
 
 use crate::checker::problems;
 
-/// Compiles for every dialect, and again; what comes out is lawful and of a bearable size.
+/// Compiles a schema twice for every dialect. Asserts that the results are valid and not too large.
 fn survives(schema: &Value) {
     for dialect in Dialect::ALL {
         let compiled = compile(schema, dialect);
@@ -34,7 +34,8 @@ fn is_truncated(schema: &Value, dialect: Dialect) -> bool {
         .any(|change| change.kind == ChangeKind::Truncated)
 }
 
-/// `a0` has two properties of `a1`, which has two of `a2`, and so on.
+/// Returns a schema in which `a0` has two properties with the schema `a1`, which has two properties
+/// with the schema `a2`, and so on.
 fn doubling(levels: usize, keyword: &str) -> Value {
     let mut defs = Map::new();
     for level in 0..levels {
@@ -55,7 +56,7 @@ fn what_doubles_with_every_reference_is_cut_off() {
     let schema = doubling(40, "properties");
     survives(&schema);
     assert!(is_truncated(&schema, Dialect::GeminiOpenApi));
-    // Where references stay, there is nothing to cut.
+    // A dialect that keeps references copies nothing, so the schema is not truncated.
     assert!(!is_truncated(&schema, Dialect::Anthropic));
 }
 
@@ -64,7 +65,6 @@ fn alternatives_of_alternatives_come_to_an_end() {
     for keyword in ["anyOf", "oneOf", "allOf"] {
         let mut schema = doubling(24, keyword);
         survives(&schema);
-        // At the root, too.
         schema["$ref"] = json!("#/$defs/a0");
         survives(&schema);
     }
@@ -176,7 +176,7 @@ fn many_references_to_one_large_definition_do_not_take_long() {
     }));
 }
 
-/// Of the fuzzer: read as an answer for itself, it took seconds.
+/// The fuzzer found this schema: restoring it as an answer for itself took seconds.
 #[test]
 fn an_answer_that_nearly_fits_in_many_ways_does_not_take_long() {
     let found = include_str!("found/nested-alternatives.json");

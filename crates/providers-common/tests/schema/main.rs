@@ -1,4 +1,5 @@
-//! The schema compiler by its public face: rules side by side, any JSON, and a corpus of tools.
+//! Tests of the schema compiler through its public API: each rule, random JSON, and the schemas of
+//! real tools.
 #![allow(
     clippy::expect_used,
     clippy::panic,

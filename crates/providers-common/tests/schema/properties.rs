@@ -1,4 +1,4 @@
-//! Any JSON, and JSON that is nearly a schema.
+//! Properties of the compiler for random JSON and for random schemas.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use switchboard_providers_common::schema::{
 
 use crate::checker::problems;
 
-/// Any JSON at all.
+/// Generates any JSON.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -48,7 +48,7 @@ const TYPES: [&str; 16] = [
     "STRING", "OBJECT", "int", "any", "float", "date", "",
 ];
 
-/// Keywords with values that fit them, mostly.
+/// Generates keywords, most of them with a valid value.
 fn scalar_keyword() -> impl Strategy<Value = (String, Value)> {
     let types = || prop::sample::select(TYPES.to_vec());
     let scalar = prop_oneof![
@@ -97,7 +97,7 @@ fn scalar_keyword() -> impl Strategy<Value = (String, Value)> {
     ]
 }
 
-/// JSON that is nearly a schema.
+/// Generates JSON that is a schema or similar to one.
 fn any_schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         6 => prop::collection::vec(scalar_keyword(), 0..4)
@@ -159,7 +159,8 @@ fn any_schema() -> impl Strategy<Value = Value> {
 fn check(schema: &Value) -> Result<(), TestCaseError> {
     for dialect in Dialect::ALL {
         let compiled = compile(schema, dialect);
-        // The last resort would hide that a rule is not stable.
+        // The change `NO_STABLE_FORM` would hide that a compiled schema changes when it is compiled
+        // again.
         let resorted = compiled
             .changes
             .iter()
@@ -185,7 +186,7 @@ fn check(schema: &Value) -> Result<(), TestCaseError> {
         let is_borrowed = matches!(compiled.schema, std::borrow::Cow::Borrowed(_));
         prop_assert_eq!(is_borrowed, *compiled.schema == *schema);
         prop_assert!(!is_borrowed || compiled.changes.is_empty());
-        // The same input, the same text.
+        // The same input always gives the same JSON text.
         prop_assert_eq!(
             compiled.schema.to_string(),
             compile(schema, dialect).schema.to_string()

@@ -1,4 +1,4 @@
-//! Answers for a compiled schema as answers for the schema that was given.
+//! Answers for a compiled schema, restored to answers for the original schema.
 
 use serde_json::{Value, json};
 use switchboard_providers_common::schema::{Dialect, compile, measure_schema, restore_answer};
@@ -33,7 +33,7 @@ fn nulls_that_mean_absent_are_removed() {
         "city": "Kiel", "note": null, "inner": {}, "list": [{}, {"b": true}], "needed": null,
     });
     assert_eq!(strict(&schema, answer.clone()), expected);
-    // On a wire where nothing was made nullable null is what the model said.
+    // In this dialect, the compiler adds no null, so a null of the model is kept.
     assert_eq!(
         restore_answer(&schema, Dialect::OpenAiLoose, answer.clone()),
         answer
@@ -138,7 +138,7 @@ fn json_text_is_read_where_the_schema_has_no_string() {
             dialect.name()
         );
     }
-    // These wires have a schema for all of it.
+    // These dialects can express any value, so the answer contains no JSON text.
     for dialect in [
         Dialect::GeminiJsonSchema,
         Dialect::OllamaFormat,
@@ -151,7 +151,7 @@ fn json_text_is_read_where_the_schema_has_no_string() {
             dialect.name()
         );
     }
-    // What cannot be read, or is not what was wanted, is left for the validator to complain of.
+    // Invalid JSON text, and JSON text of another type, stay unchanged for the validator.
     for odd in [
         json!({"payload": "{oops"}),
         json!({"payload": "[1]"}),
@@ -185,7 +185,7 @@ fn a_wrapped_root_is_unwrapped() {
     let expected = json!([{}]);
     assert_eq!(strict(&schema, json!({"value": [{"a": null}]})), expected);
     assert_eq!(strict(&schema, json!([{"a": "x"}])), json!([{"a": "x"}]));
-    // An object of its own property `value` is no wrapper.
+    // A declared object with a property `value` is not the added root object.
     let own = object(json!({"value": {"type": "integer"}}));
     assert_eq!(strict(&own, json!({"value": 1})), json!({"value": 1}));
 }

@@ -1,4 +1,4 @@
-//! Each rule, in every dialect side by side.
+//! Snapshots of each rule in all dialects.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use switchboard_providers_common::schema::{Dialect, compile};
 
 use crate::checker::problems;
 
-/// What every dialect makes of one property's schema, with what was done.
+/// Returns the compiled schema of one property and the reported changes, for every dialect.
 fn of_property(schema: &Value) -> Value {
     of_schema(&json!({
         "type": "object",
@@ -17,7 +17,8 @@ fn of_property(schema: &Value) -> Value {
     }))
 }
 
-/// What every dialect makes of a schema. Dialects that make the same of it stand together.
+/// Returns the compiled schema and the reported changes for every dialect. Dialects with the same
+/// result form one group.
 fn of_schema(schema: &Value) -> Value {
     let mut groups: Vec<(String, Value)> = Vec::new();
     for dialect in Dialect::ALL {
@@ -56,7 +57,7 @@ fn of_schema(schema: &Value) -> Value {
     json!({"given": schema, "made": groups})
 }
 
-/// A snapshot for each rule.
+/// Creates a test with a snapshot for each rule.
 macro_rules! rules {
     ($($name:ident: $of:ident($schema:tt);)*) => {
         $(

@@ -1,4 +1,4 @@
-//! What is sent, and answers that succeed.
+//! Tests of sent requests and of successful answers.
 
 use futures_util::StreamExt as _;
 use switchboard_domain::ModelErrorKind;
@@ -36,7 +36,7 @@ async fn a_request_is_sent_unchanged() {
         ("x-version", Some("2")),
         ("authorization", Some("Bearer sk-1")),
         ("accept", Some("text/event-stream, application/json")),
-        // What is not asked for need not be undone.
+        // No compression is requested, so the client need not decompress bodies.
         ("accept-encoding", None),
     ];
     for (name, value) in table {
@@ -161,7 +161,7 @@ async fn dropping_a_request_aborts_it() {
 #[tokio::test]
 async fn dropping_a_body_aborts_the_request() {
     let mut server = Server::start(vec![vec![opening(200), chunk("a"), Act::Stall]]).await;
-    // The client lives on, as it does in an adapter.
+    // The client stays alive after the request, as in an adapter.
     let transport = transport(&config());
     let answer = transport.post(&request(&server), &StatusClassifier).await;
     let mut body = answer.unwrap().body;

@@ -1,4 +1,4 @@
-//! Answers that are none, and requests that cannot be sent.
+//! Tests of failed requests, invalid answers, and requests that cannot be sent.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -77,7 +77,7 @@ async fn an_html_page_instead_of_a_stream_is_an_error() {
         assert!(error.message().contains(part), "{error}");
     }
     assert_eq!(server.seen().len(), 1, "a page does not pass");
-    // Who expects nothing gets everything.
+    // Without expected media types, an answer of any type is accepted.
     let answer = transport.post(&request(&server), &StatusClassifier).await;
     let answer = answer.unwrap();
     assert_eq!(answer.media_type().as_deref(), Some("text/html"));
@@ -98,7 +98,7 @@ async fn the_expected_media_type_is_accepted_in_any_case() {
     }
 }
 
-/// Finds an error in a body with any status.
+/// Classifier that finds an error in a body with any status.
 struct InBodyClassifier;
 
 impl ErrorClassifier for InBodyClassifier {
@@ -152,7 +152,7 @@ async fn a_compressed_body_is_refused_and_not_shown() {
     assert!(ask(&server, &once()).await.is_ok());
 }
 
-/// Remembers what it was given.
+/// Classifier that stores the length and the end of the body that it received.
 #[derive(Default)]
 struct Witness {
     length: AtomicUsize,

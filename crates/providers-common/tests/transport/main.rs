@@ -1,4 +1,4 @@
-//! The transport against real sockets on the loopback interface.
+//! Tests of the HTTP transport against real sockets on the loopback interface.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -24,7 +24,7 @@ use tokio::net::TcpSocket;
 
 use self::server::Server;
 
-/// Does not wait between attempts to speak of, and asks no proxy.
+/// Returns a configuration with very short pauses between attempts and without a proxy.
 fn config() -> TransportConfig {
     TransportConfig {
         retry: RetryPolicy {
@@ -75,7 +75,7 @@ fn assert_hidden(error: &ModelError) {
     assert!(!shown.contains("hidden"), "{shown}");
 }
 
-/// An address where nobody listens, and what keeps others from listening there.
+/// Returns an address on which no server listens, and the socket that reserves it.
 fn nobody() -> (String, TcpSocket) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket

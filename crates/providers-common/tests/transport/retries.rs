@@ -1,4 +1,4 @@
-//! What is tried again, how often, and after which pause.
+//! Tests of retries: which failures are retried, how often, and after which delay.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn attempts(max_attempts: u32) -> TransportConfig {
     config
 }
 
-/// Asserts that an attempt gets the last answer of the script.
+/// Asserts that one of the attempts gets the server's answer "at last".
 async fn succeeds_at_last(server: &Server, max_attempts: u32) {
     let answer = ask_for_text(server, &attempts(max_attempts)).await;
     assert_eq!(answer.expect("an answer"), "at last");
@@ -84,8 +84,8 @@ async fn the_policy_limits_the_attempts() {
 
 #[tokio::test]
 async fn a_connection_that_fails_is_tried_again() {
-    // Closed before an answer, in the middle of its headers, and before the first byte of a
-    // success.
+    // The connection is closed before an answer, within its headers, and before the first byte of
+    // its body.
     let server = Server::start(vec![
         vec![],
         vec![send("HTTP/1.1 200 OK\r\ncontent-le")],
@@ -178,7 +178,7 @@ async fn the_provider_can_override_the_status() {
     .await;
     succeeds_at_last(&server, 3).await;
 
-    // Its headers counts for any status then.
+    // With `x-should-retry: true`, `retry-after-ms` applies to every status.
     let headers = "x-should-retry: true\r\nretry-after-ms: 150\r\n";
     let server = Server::start(vec![
         vec![answer(400, headers, "")],
@@ -196,7 +196,7 @@ async fn the_provider_can_override_the_status() {
     assert_eq!(server.seen().len(), 1);
 }
 
-/// Knows that one 429 is for good.
+/// Classifier that treats status 429 as an exhausted quota, which is not retried.
 struct QuotaClassifier;
 
 impl ErrorClassifier for QuotaClassifier {
@@ -249,7 +249,7 @@ async fn a_silent_server_is_retried() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_not_retried() {
-    // It takes the client's greeting for a request that never ends, and answers in plain text.
+    // The server answers the client's TLS handshake with an HTTP error in plain text.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move {
@@ -274,7 +274,7 @@ async fn a_server_without_tls_is_not_retried() {
     assert_eq!(error.kind, ModelErrorKind::Connection);
     assert!(error.message().starts_with(&url), "{error}");
     assert!(error.message().contains("InvalidContentType"), "{error}");
-    // An empty connection ends the server; all before it were attempts.
+    // An empty connection stops the server. The connections before it were attempts.
     let address = url.trim_start_matches("https://").trim_end_matches("/v1");
     drop(tokio::net::TcpStream::connect(address).await.unwrap());
     assert_eq!(serving.await.unwrap().unwrap(), 2);

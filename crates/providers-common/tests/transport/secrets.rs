@@ -1,4 +1,4 @@
-//! Keys are shown nowhere.
+//! Tests that API keys appear in no message, error or log.
 
 use std::{
     error::Error as _,
@@ -57,7 +57,7 @@ async fn a_password_of_the_address_that_the_server_echoes_is_redacted() {
 
 #[tokio::test]
 async fn the_beginning_of_a_key_at_the_cut_of_an_excerpt_is_redacted() {
-    // Wherever an excerpt ends, it must not end in the key.
+    // No excerpt of a body contains a part of the key, wherever the excerpt ends.
     let scripts = (270..300).map(|before| vec![answer(400, "", &("x".repeat(before) + KEY))]);
     let server = Server::start(scripts.collect()).await;
     let request = request(&server).with_secret("x-api-key", &key());
@@ -69,7 +69,7 @@ async fn the_beginning_of_a_key_at_the_cut_of_an_excerpt_is_redacted() {
     }
 }
 
-/// Writes the key into every field of its result.
+/// Classifier that writes the key into every field of its result.
 struct EchoingClassifier;
 
 impl ErrorClassifier for EchoingClassifier {
@@ -114,7 +114,7 @@ async fn a_failed_connection_shows_no_secret() {
     assert!(shown.contains("127.0.0.1"), "{shown}");
 }
 
-/// Where log lines go.
+/// Writer that stores log lines.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -146,8 +146,8 @@ async fn the_trace_log_contains_every_attempt_and_no_key() {
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
-    // For all threads: one that has none would switch the events off for this one too. So the log
-    // holds what other tests do, and they have keys like this one.
+    // The subscriber is set for all threads, because a thread without a subscriber can disable
+    // events for all. The log therefore also contains lines of other tests, which use the same key.
     tracing::subscriber::set_global_default(subscriber).unwrap();
 
     let echo = format!("no {KEY}");
@@ -201,7 +201,7 @@ async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     let cause = error.source().map(ToString::to_string);
     assert_eq!(cause.as_deref(), Some("unknown field `[redacted]`"));
 
-    // What an error knows itself stays.
+    // A status or request id that the error already has is not replaced.
     let own = protocol("x").with_request_id(Some("own".to_owned()));
     let error = applied(own);
     let expected = (Some(200), Some("own"));

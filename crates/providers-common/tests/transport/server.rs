@@ -1,4 +1,4 @@
-//! A server that does what it is events, right or wrong.
+//! A test server that follows a script, including invalid behavior.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -12,30 +12,29 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// One thing to do on a connection.
+/// A step of the script of one connection.
 pub(crate) enum Act {
-    /// Read a request; each connection begins with one.
+    /// Reads a request.
     Read,
-    /// Send these bytes.
+    /// Sends these bytes.
     Send(Vec<u8>),
-    /// Send more than any buffer on the way holds, and events the test whether the client took it
-    /// all.
+    /// Sends more bytes than the buffers can hold, and reports to the test whether the client read
+    /// all of them.
     Flood,
-    /// Say nothing until the client closes the connection, and events the test.
+    /// Sends nothing until the client closes the connection, and reports this to the test.
     Stall,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) at: Instant,
-    /// Request line and headers.
+    /// Request line and headers as text.
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
 impl Seen {
-    /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().skip(1);
         lines.find_map(|line| {
@@ -45,7 +44,7 @@ impl Seen {
     }
 }
 
-/// What the server tells while it runs.
+/// An event that the server reports to the test.
 #[derive(Debug, PartialEq, Eq)]
 enum ServerEvent {
     Request,
@@ -69,8 +68,8 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Serves one connection after the other, each as its script says; what comes after the last
-    /// script is accepted and closed.
+    /// Starts a server that serves one connection after the other, each according to its script.
+    /// Connections after the last script are accepted and closed.
     pub(crate) async fn start(scripts: Vec<Vec<Act>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -81,7 +80,7 @@ impl Server {
             let mut scripts = scripts.into_iter();
             while let Ok((socket, _)) = listener.accept().await {
                 let script = scripts.next().unwrap_or_default();
-                // That a client goes away is what some tests want.
+                // An error is ignored: in some tests, the client closes the connection.
                 serve(socket, script, &log, &sender).await.ok();
             }
         });
@@ -93,18 +92,17 @@ impl Server {
         }
     }
 
-    /// The requests so far.
+    /// Returns the requests that were received so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         lock(&self.seen).clone()
     }
 
-    /// Waits for a request.
     pub(crate) async fn requested(&mut self) {
         assert_eq!(self.events.recv().await, Some(ServerEvent::Request));
     }
 
-    /// Waits until a client closes its connection while the server waits for more, which it may do
-    /// before the server has read its request.
+    /// Waits until the client closes a connection. The client may do so before the server has read
+    /// the request.
     pub(crate) async fn closed(&mut self) {
         loop {
             match self.events.recv().await.expect("the server runs") {
@@ -151,7 +149,7 @@ async fn serve(
                 events.send(ServerEvent::Swallowed).ok();
             }
             Act::Stall => {
-                // A reset is an end too.
+                // A reset of the connection also ends the loop.
                 while matches!(socket.read(&mut [0; 64]).await, Ok(1..)) {}
                 events.send(ServerEvent::Closed).ok();
             }
@@ -190,7 +188,7 @@ async fn more(socket: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// A whole answer, after which the connection closes.
+/// Returns a step that sends a whole answer.
 pub(crate) fn answer(status: u16, headers: &str, body: &str) -> Act {
     let length = body.len();
     send(format!(
@@ -198,14 +196,14 @@ pub(crate) fn answer(status: u16, headers: &str, body: &str) -> Act {
     ))
 }
 
-/// The beginning of an answer of unknown length.
+/// Returns a step that sends the headers of an answer in chunks.
 pub(crate) fn opening(status: u16) -> Act {
     send(format!(
         "HTTP/1.1 {status} Word\r\ntransfer-encoding: chunked\r\n\r\n"
     ))
 }
 
-/// A piece of an answer that was opened so.
+/// Returns a step that sends one chunk of such an answer.
 pub(crate) fn chunk(text: &str) -> Act {
     send(format!("{:x}\r\n{text}\r\n", text.len()))
 }

@@ -1,4 +1,4 @@
-//! Every wait has an end, and says which.
+//! Tests of time-outs: every wait is limited, and the error names the phase.
 
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ fn idle() -> TransportConfig {
 
 #[tokio::test]
 async fn a_stalled_handshake_is_a_connect_timeout() {
-    // The port accepts, but never speaks TLS.
+    // The server accepts the connection but does not answer the TLS handshake.
     let server = Server::start(vec![vec![Act::Stall]]).await;
     let url = server.url.replace("http://", "https://");
     let config = TransportConfig {
@@ -113,7 +113,7 @@ async fn a_busy_reader_does_not_time_out() {
     ]])
     .await;
     let answer = ask(&server, &idle()).await.unwrap();
-    // The reader is busy for longer than the limit.
+    // The caller does not read for longer than the limit, which must not count as a time-out.
     tokio::time::pause();
     tokio::time::advance(2 * LIMIT).await;
     tokio::time::resume();
@@ -133,7 +133,7 @@ async fn a_failure_with_a_stalled_body_is_reported_with_its_beginning() {
     server.closed().await;
 }
 
-// The clock is paused: it jumps to the next limit, which must be the one that is documented.
+// The clock is paused, so it advances directly to the next time-out.
 #[tokio::test(start_paused = true)]
 async fn a_model_may_think_for_minutes_and_a_list_may_not() {
     let server = Server::start(vec![vec![Act::Stall], vec![Act::Stall]]).await;

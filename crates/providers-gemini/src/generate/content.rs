@@ -49,11 +49,11 @@ pub(crate) fn map_conversation<'a>(
     for message in &request.messages {
         turns.add_message(message, &mut mapper);
     }
-    if turns.hoisted > 0 {
+    if turns.moved_instructions > 0 {
         let message = format!(
             "{} later instruction(s) were sent with the leading ones: the API does not support \
              them elsewhere",
-            turns.hoisted
+            turns.moved_instructions
         );
         mapper.warnings.add_downgrade(message);
     }
@@ -95,11 +95,12 @@ struct ConversationTurns<'a> {
     system: Vec<wire::Part<'a>>,
     /// Number of parts of system messages that follow a user or model message. These parts are
     /// moved to the instructions at the start of the request.
-    hoisted: usize,
+    moved_instructions: usize,
     list: Vec<ConversationTurn<'a>>,
 }
 
 /// A turn: adjacent messages of the same role, which become one message of the request.
+#[derive(Default)]
 struct ConversationTurn<'a> {
     is_model: bool,
     /// The tool calls of a model turn.
@@ -131,7 +132,7 @@ impl<'a> ConversationTurns<'a> {
                 (_, Part::ToolResult(_)) => {}
                 (Role::System, part) => {
                     if let Some(part) = mapper.map_instruction(part) {
-                        self.hoisted += usize::from(!self.list.is_empty());
+                        self.moved_instructions += usize::from(!self.list.is_empty());
                         self.system.push(part);
                     }
                 }
@@ -253,10 +254,7 @@ impl<'a> ConversationTurn<'a> {
     fn new(is_model: bool) -> Self {
         Self {
             is_model,
-            calls: Vec::new(),
-            results: Vec::new(),
-            responses: Vec::new(),
-            parts: Vec::new(),
+            ..Self::default()
         }
     }
 

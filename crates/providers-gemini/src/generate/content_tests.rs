@@ -1,4 +1,4 @@
-//! How conversations go over the wire.
+//! Tests of the mapping of conversations.
 
 use WarningKind::{PartDowngraded, PartDropped};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn mapped(request: &ChatRequest, model: &str) -> (Value, Vec<Warning>) {
     (serde_json::to_value(&wire.body).unwrap(), wire.warnings)
 }
 
-/// The contents, with the kinds of warnings that came with them.
+/// Returns the mapped contents and the kinds of the warnings.
 fn sent(messages: Vec<Message>, model: &str) -> (Value, Vec<WarningKind>) {
     let (mut body, warnings) = mapped(&ChatRequest::new(messages), model);
     let kinds = warnings.into_iter().map(|it| it.kind).collect();
@@ -99,7 +99,7 @@ fn every_foreign_call_is_signed_the_same_at_every_step() {
     messages.extend(turn("1"));
     messages.push(Message::user("Two?"));
     messages.extend(turn("2"));
-    // What is shown beside a result is not said by the person.
+    // Audio from a tool result is sent in a user message, but does not begin a new user turn.
     let mut heard = ToolResult::text("3", "t", "ok");
     let sound = Media::from_base64("audio/wav", "AA==");
     heard = heard.with_content([ToolContent::Audio(sound)]);
@@ -160,7 +160,7 @@ fn instructions_go_where_the_model_takes_them() {
     assert_eq!(body["systemInstruction"], json!({ "parts": texts }));
     assert_eq!(body["contents"].as_array().unwrap().len(), 2);
     assert_eq!(warnings.len(), 1);
-    // One that takes none.
+    // This model does not accept `systemInstruction`.
     let (body, warnings) = mapped(&ChatRequest::new(messages()), "gemma-3-27b-it");
     assert_eq!(body.get("systemInstruction"), None);
     assert_eq!(body["contents"][0]["parts"][0]["text"], "Be brief.");

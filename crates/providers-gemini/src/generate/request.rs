@@ -15,8 +15,8 @@ use switchboard_providers_common::{
 
 use self::thinking::map_thinking;
 use super::{
-    content::{WireConversation, map_conversation, parts::PartMapper},
-    tools::{MappedTools, ToolContext, map_tools, schema},
+    content::{map_conversation, parts::PartMapper},
+    tools::{ToolContext, map_tools, schema},
     wire::{Body, Content, GenerationConfig},
 };
 use crate::{
@@ -76,12 +76,7 @@ pub fn to_wire_request<'a>(
         server: &options.server_tools,
         takes_both: series.is_none_or(ModelSeries::supports_server_tools_with_functions),
     };
-    let MappedTools {
-        declared: sent_tools,
-        config: mut tool_config,
-        outcome,
-        mut tool_mapping,
-    } = map_tools(&context, &mut warnings)?;
+    let mut tools = map_tools(&context, &mut warnings)?;
     let mapper = PartMapper {
         model,
         series,
@@ -91,17 +86,12 @@ pub fn to_wire_request<'a>(
         warnings: ContentWarnings::new(&mut warnings),
         reasoning_dropped: 0,
     };
-    let WireConversation {
-        system_instruction,
-        contents,
-    } = map_conversation(request, mapper)?;
-    tool_mapping.set_tool_names(names);
-    if contents
-        .iter()
-        .any(Content::has_server_side_tool_invocations)
-    {
+    let conversation = map_conversation(request, mapper)?;
+    tools.tool_mapping.set_tool_names(names);
+    let mut contents = conversation.contents.iter();
+    if contents.any(Content::has_server_side_tool_invocations) {
         // The API requires this setting if any message has calls or results of server tools.
-        let config = tool_config.get_or_insert_default();
+        let config = tools.config.get_or_insert_default();
         config.include_server_side_tool_invocations = true;
     }
     let mut generation_config = GenerationConfig {
@@ -131,19 +121,19 @@ pub fn to_wire_request<'a>(
         &mut warnings,
     );
     let body = Body {
-        system_instruction,
-        contents,
-        tools: sent_tools,
-        tool_config,
+        system_instruction: conversation.system_instruction,
+        contents: conversation.contents,
+        tools: tools.declared,
+        tool_config: tools.config,
         generation_config,
         extra: &request.extra,
     };
     Ok(WireRequest {
         body,
-        tool_choice: outcome,
+        tool_choice: tools.outcome,
         warnings,
         local_ids: ToolUseIds::from_request(request),
-        tool_mapping,
+        tool_mapping: tools.tool_mapping,
     })
 }
 

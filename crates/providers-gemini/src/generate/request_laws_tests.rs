@@ -1,4 +1,4 @@
-//! Laws that hold for any conversation.
+//! Properties of every conversation.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use switchboard_providers_common::schema::ToolSchemas;
 use super::*;
 use crate::capabilities;
 
-/// What the API refuses in contents.
+/// Asserts that the contents follow the rules of the API.
 pub(super) fn lawful(contents: &Value, name: &str) {
     let contents = contents.as_array().unwrap();
     assert_eq!(contents[0]["role"], "user", "{name}");
@@ -30,7 +30,8 @@ pub(super) fn lawful(contents: &Value, name: &str) {
         assert!(!parts.is_empty(), "{name}");
         let empty = |part: &Value| part["text"] == "" && part.get("thoughtSignature").is_none();
         assert!(!parts.iter().any(empty), "{name}: {content}");
-        // Each call has its response in the next content, in order and under the same names.
+        // Each call has a response with the same id and name in the next content, in the same
+        // order.
         let calls = named(Some(content), "functionCall");
         let answers = named(contents.get(at + 1), "functionResponse");
         assert_eq!(calls, answers, "{name}: {content}");
@@ -107,8 +108,8 @@ fn any_message() -> impl Strategy<Value = Message> {
 }
 
 proptest! {
-    /// Whatever a front end sends as history, the contents are such as the API takes, and a request
-    /// is refused for one reason only: that there is nothing in it.
+    /// Any conversation is mapped to valid contents. Only a conversation without content is an
+    /// error.
     #[test]
     fn any_history_is_sent_as_lawful_contents(messages in prop::collection::vec(any_message(), 0..8)) {
         let request = ChatRequest::new(messages);
@@ -118,11 +119,11 @@ proptest! {
                 Ok(wire) => {
                     let body = serde_json::to_value(&wire.body).unwrap();
                     lawful(&body["contents"], name);
-                    // Where tools of the API's own are spoken of, the switch for them is on.
+                    // The setting is sent exactly if the contents have calls of server tools.
                     let config = &body["toolConfig"]["includeServerSideToolInvocations"];
                     let speaks = body["contents"].to_string().contains("toolCall");
                     prop_assert_eq!(config == &Value::Bool(true), speaks);
-                    // Of whom it is not, no signature is sent.
+                    // No signature of another model is sent.
                     let foreign = body.to_string().matches("c2ln").count();
                     let own = request.messages.iter().flat_map(|it| &it.parts)
                         .filter_map(Part::provider_state)

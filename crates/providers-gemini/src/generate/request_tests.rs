@@ -132,7 +132,7 @@ fn tools_and_a_schema_at_once_only_where_the_model_takes_both() {
         refused(&request, OLD),
         ModelErrorKind::Unsupported { .. }
     ));
-    // A choice of no tool leaves only the schema.
+    // With the tool choice `None`, only the response schema is sent.
     let request = request.with_tool_choice(ToolChoice::None);
     let (body, outcome, _) = map(&request, OLD);
     assert_eq!(body.get("tools"), None);
@@ -215,7 +215,7 @@ fn fields_of_the_caller_are_merged_and_win() {
         (&body["safetySettings"], &body["contents"]),
         (&json!([]), &json!([]))
     );
-    // Nothing of ours to merge with, and no field twice.
+    // The request has no other settings, and no field is serialized twice.
     let mut bare = ChatRequest::new([Message::user("?")]);
     bare.extra = request.extra;
     let (model, options) = (gemini(NEW), GeminiOptions::default());

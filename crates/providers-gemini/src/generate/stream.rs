@@ -11,8 +11,8 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, ToolMapping, ToolUseIds, WireDecoder, interrupted_error, opaque_block_text,
-    protocol_error, provider::is_error,
+    AnswerEvents, ToolMapping, ToolUseIds, WireDecoder, emit_part_state, emit_usage,
+    interrupted_error, opaque_block_text, protocol_error, provider::is_error,
 };
 
 use self::{
@@ -180,10 +180,7 @@ impl GenerateDecoder {
         self.usage.merge_later_usage(report);
         let mut usage = self.earlier_usage;
         usage.add_usage(self.usage.into());
-        if usage.is_known() {
-            let usage = Box::new(usage);
-            events.push(ModelEvent::Usage { usage });
-        }
+        emit_usage(usage, events);
     }
 
     /// Prepares for the next response if the current chunk is the first one of a continuation:
@@ -315,23 +312,8 @@ impl GenerateDecoder {
         let in_pieces = call.contains_key("partialArgs")
             || call.get("willContinue") == Some(&Value::Bool(true));
         let input = call.remove("args").filter(|args| !args.is_null());
-        if in_pieces {
-            self.begin_call(&name, id.as_deref(), signature, input, events);
-        } else {
-            self.emit_complete_call(&name, id.as_deref(), signature, input, events);
-        }
-    }
-
-    /// Emits all events of a complete tool call. A call without a name is only counted.
-    fn emit_complete_call(
-        &mut self,
-        name: &str,
-        id: Option<&str>,
-        signature: Option<&str>,
-        input: Option<Value>,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        match self.begin_call(name, id, signature, input, events) {
+        match self.begin_call(&name, id.as_deref(), signature, input, events) {
+            _ if in_pieces => {}
             Some(index) => events.push(ModelEvent::PartFinished { index }),
             None => self.nameless += 1,
         }
@@ -367,9 +349,7 @@ impl GenerateDecoder {
             }
         }
         if !state.is_empty() {
-            let state = self.provider_state(Value::Object(state));
-            let state = Box::new(state);
-            events.push(ModelEvent::PartState { index, state });
+            emit_part_state(index, self.provider_state(Value::Object(state)), events);
         }
         if let Some(json) = json {
             events.push(ModelEvent::ToolInputDelta { index, json });
@@ -424,9 +404,7 @@ impl GenerateDecoder {
             (OpenPartKind::Text, None) => None,
         };
         if let Some(data) = data {
-            let state = self.provider_state(data);
-            let state = Box::new(state);
-            events.push(ModelEvent::PartState { index, state });
+            emit_part_state(index, self.provider_state(data), events);
         }
         self.open = Some((index, kind));
         index
@@ -470,12 +448,8 @@ impl GenerateDecoder {
             return Err(interrupted_error(&self.model.provider, message));
         }
         if !self.has_answer {
-            let message = "the body does not contain an answer";
-            return Err(ModelError::new(
-                &*self.model.provider,
-                ModelErrorKind::Protocol,
-                message,
-            ));
+            let (kind, message) = (ModelErrorKind::Protocol, "the body does not contain an answer");
+            return Err(ModelError::new(&*self.model.provider, kind, message));
         }
         self.done = true;
         self.answer.emit_start(None, None, events);

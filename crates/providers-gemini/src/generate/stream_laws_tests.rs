@@ -1,4 +1,4 @@
-//! Laws that hold for any input.
+//! Properties of every input.
 
 use proptest::prelude::*;
 use switchboard_domain::{
@@ -22,7 +22,7 @@ fn decoder() -> GenerateDecoder {
     )
 }
 
-/// A piece as the API sends it.
+/// Generates a part of an answer.
 fn any_part() -> impl Strategy<Value = Value> {
     let text = prop::sample::select(vec!["", "a", "b c"]);
     let id = prop::sample::select(vec![json!(null), json!("x"), json!("y")]);
@@ -48,7 +48,7 @@ fn any_part() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Pieces of chunks that servers might send in any order.
+/// Generates chunks, which may be in any order.
 fn any_chunk() -> impl Strategy<Value = Value> {
     let odd = prop::sample::select(vec![
         json!({}),
@@ -78,8 +78,8 @@ fn any_chunk() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Neighbours without a signature are one, and what says nothing is gone: what a model said,
-/// however it was cut.
+/// Joins adjacent texts without a signature and removes empty texts, so that the result does not
+/// depend on the division of the text.
 fn essence(parts: Vec<Value>) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     for mut part in parts {
@@ -144,8 +144,8 @@ proptest! {
         let _ = decoder.finish_decoding(&mut events);
     }
 
-    /// Wire → domain → wire loses nothing: thoughts, signatures, ids, code and images go back to
-    /// their minter on the piece they came with, in their order, and nothing is made up.
+    /// The parts of an answer are sent back to their model unchanged and in order: thoughts,
+    /// signatures, ids, code and images. Nothing is added.
     #[test]
     fn what_a_model_said_goes_back_to_it_as_it_came(parts in prop::collection::vec(any_part(), 1..8)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
@@ -172,7 +172,7 @@ proptest! {
         let sent = contents.iter().find(|it| it["role"] == "model");
         let sent = sent.map_or_else(Vec::new, |it| it["parts"].as_array().unwrap().clone());
         prop_assert_eq!(&sent, &expected);
-        // Each call has its response, in order, under the id that the server gave or none.
+        // Each call has a response with the same id and name, in the same order.
         let named = |parts: &[Value], field: &str| -> Vec<(Value, Value)> {
             let found = parts.iter().filter_map(|part| part.get(field));
             found.map(|it| (it["id"].clone(), it["name"].clone())).collect()

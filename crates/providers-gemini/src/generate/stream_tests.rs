@@ -16,7 +16,7 @@ fn decoder() -> GenerateDecoder {
     )
 }
 
-/// What came before the end or the error, and whether it was one.
+/// Returns the events before the end or the error, and the error.
 fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     let (mut decoder, mut events) = (decoder(), Vec::new());
     for frame in frames {
@@ -56,7 +56,7 @@ fn case_08_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
     let continuation = Continuation::default();
     let mut decoder = decoder().with_continuation(continuation.clone());
     let mut events = Vec::new();
-    // The token may come before the reason.
+    // The continuation token may arrive before the finish reason.
     let early = json!({"candidates": [{"continuationToken": "b2xkZXI="}]});
     for frame in std::iter::once(&early).chain(&first) {
         decoder
@@ -84,18 +84,18 @@ fn case_08_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
 
 #[test]
 fn an_answer_that_cannot_go_on_is_at_a_limit() {
-    // Nobody asks for the rest.
+    // The decoder cannot request the rest, because no response stream shares its state.
     let answer = answer(&transcript("continuation"));
     assert_eq!(answer.finish, FinishReason::Length);
     assert_eq!(answer.finish_raw.as_deref(), Some(CONTINUATION));
-    // There is no token.
+    // The chunk has no continuation token.
     let mut decoder = self::decoder().with_continuation(Continuation::default());
     let mut events = Vec::new();
     let frame = parts(&json!([{"text": "a"}]), CONTINUATION).to_string();
     decoder.decode_frame("", &frame, &mut events).unwrap();
     decoder.finish_decoding(&mut events).unwrap();
     assert_eq!(collected(&events).finish, FinishReason::Length);
-    // It is the one that brought this piece.
+    // The second response has the token that was used to request it.
     let continuation = Continuation::default();
     let mut decoder = self::decoder().with_continuation(continuation.clone());
     let frame = transcript("continuation").pop().unwrap().to_string();
@@ -116,7 +116,7 @@ fn a_blocked_prompt_is_reported_with_its_message() {
     let answer = answer(&[blocked]);
     assert_eq!(answer.finish, FinishReason::ContentFilter);
     assert!(answer.warnings[0].message.contains("Not here."));
-    // Feedback on a prompt that was let through.
+    // The prompt was rated but not blocked.
     let ratings = json!({"promptFeedback": {"safetyRatings": []}});
     let answer = self::answer(&[ratings, parts(&json!([{"text": "Hi"}]), "STOP")]);
     assert_eq!(answer.finish, FinishReason::Stop);

@@ -10,7 +10,10 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     ToolMapping,
-    request::{emulated_tool_choice, required_tools, unsupported_feature},
+    request::{
+        emulated_tool_choice, is_declared, relaxed_tool_choice, required_tools,
+        unsupported_feature, warn_omitted_server_tool,
+    },
     schema::ToolSchemas,
     tool_names::ToolNames,
 };
@@ -20,7 +23,7 @@ use super::wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool,
 use crate::{ServerTool, options::SchemaLanguage};
 
 /// Tools and tool choice in the API's types, and how far the API applies the tool choice.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MappedTools<'a> {
     pub(crate) declared: Vec<Tool<'a>>,
     pub(crate) config: Option<ToolConfig<'a>>,
@@ -32,10 +35,8 @@ pub(crate) struct MappedTools<'a> {
 impl MappedTools<'_> {
     fn without_tools(outcome: ToolChoiceOutcome) -> Self {
         Self {
-            declared: Vec::new(),
-            config: None,
             outcome,
-            tool_mapping: ToolMapping::default(),
+            ..Self::default()
         }
     }
 }
@@ -141,20 +142,16 @@ impl SentTools<'_, '_> {
 }
 
 impl<'a, 'm> ToolContext<'a, 'm> {
-    fn is_function(&self, name: &str) -> bool {
-        self.request.tools.iter().any(|tool| tool.name == name)
-    }
-
     /// Returns the configured server tools. Omits, with a warning, a tool with the name of a
     /// function or of an earlier server tool.
     fn declarable_server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
         let mut server: Vec<&ServerTool> = Vec::with_capacity(self.server.len());
         for tool in self.server {
             let name = tool.name();
-            if self.is_function(&name) {
-                warn_omitted_tool(tool, "a tool of that name is declared", warnings);
+            if is_declared(self.request, &name) {
+                warn_omitted_server_tool(&name, "a tool of that name is declared", warnings);
             } else if server.iter().any(|it| it.name() == name) {
-                warn_omitted_tool(tool, "it is configured twice", warnings);
+                warn_omitted_server_tool(&name, "it is configured twice", warnings);
             } else {
                 server.push(tool);
             }
@@ -173,7 +170,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             server.any(|tool| name.is_none_or(|name| tool.name() == name))
         })?;
         Ok(names.map(|names| {
-            let is_function = |name: &&str| self.is_function(name);
+            let is_function = |name: &&str| is_declared(self.request, name);
             let (functions, server) = names.into_iter().partition(is_function);
             RequiredTools { functions, server }
         }))
@@ -216,7 +213,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             return;
         };
         for tool in sent.server.drain(..) {
-            warn_omitted_tool(tool, why, warnings);
+            warn_omitted_server_tool(&tool.name(), why, warnings);
         }
     }
 
@@ -261,9 +258,8 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             let names = names.map(|name| self.names.wire_name(name)).collect();
             return (CallingMode::Any, names, ToolChoiceOutcome::Native);
         };
-        warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
+        let outcome = relaxed_tool_choice(why, warnings);
         sent.keep_named_tools();
-        let outcome = ToolChoiceOutcome::Relaxed { why: why.into() };
         (free(sent), Vec::new(), outcome)
     }
 
@@ -327,11 +323,6 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             parameters,
         }
     }
-}
-
-fn warn_omitted_tool(tool: &ServerTool, why: &str, warnings: &mut Vec<Warning>) {
-    let message = format!("the provider's tool `{}` was not sent: {why}", tool.name());
-    warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::{
 
 /// State of the search for an id.
 pub(crate) enum NameLookup {
-    /// This tool must be called with this input first.
+    /// The tool with this name must be called with this input first.
     Call(String, JsonObject),
     /// The parameter and the id that the lookup found for it.
     Found(JsonObject),

@@ -16,15 +16,15 @@ use switchboard_domain::{
 };
 use switchboard_providers_offline::{Date, DemoModel};
 
-/// The day of every test.
+/// The date of the word "today" in every test.
 pub(crate) const TODAY: Date = Date::constant(2026, 10, 21);
 
-/// Returns a model with a fixed day.
+/// Returns a model for which "today" is [`TODAY`].
 pub(crate) fn model() -> DemoModel {
     DemoModel::new().with_today(TODAY)
 }
 
-/// Returns the tools of `tests/fixtures/<name>.json`.
+/// Returns the tools in the file `tests/fixtures/<name>.json`.
 pub(crate) fn tools_of(name: &str) -> Vec<Arc<ToolDefinition>> {
     let text = match name {
         "customer_service" => include_str!("../fixtures/customer_service.json"),
@@ -38,17 +38,16 @@ pub(crate) fn tools_of(name: &str) -> Vec<Arc<ToolDefinition>> {
     serde_json::from_str(text).expect("a fixture is a list of tools")
 }
 
-/// Returns the tools of several fixtures, separated by spaces.
+/// Returns the tools of several fixtures. `names` are separated by spaces.
 pub(crate) fn tools(names: &str) -> Vec<Arc<ToolDefinition>> {
     names.split(' ').flat_map(tools_of).collect()
 }
 
-/// Creates a request with these messages and tools.
 pub(crate) fn request(messages: Vec<Message>, tools: &[Arc<ToolDefinition>]) -> ChatRequest {
     ChatRequest::new(messages).with_tools(tools.to_vec())
 }
 
-/// Returns the streamed answer and checks the order of its events.
+/// Returns the answer to a request, and asserts that the order of its events is valid.
 pub(crate) fn answer(request: &ChatRequest) -> ChatResponse {
     let model = model();
     let mut stream = model
@@ -87,10 +86,11 @@ pub(crate) fn first(
     (calls(&response), response.message.text())
 }
 
-/// Returns the result of a call.
+/// A function that runs a tool: it gets the name and the input, and returns the result or an error.
 pub(crate) type Host = dyn Fn(&str, &Value) -> Result<Value, String>;
 
-/// Plays a conversation with all calls of each question; returns it as text.
+/// Plays a conversation: asks each question and runs the requested tools until there is an answer.
+/// Returns the conversation as text.
 pub(crate) fn play(questions: &[&str], tools: &[Arc<ToolDefinition>], host: &Host) -> String {
     let mut messages: Vec<Message> = Vec::new();
     let mut transcript = String::new();
@@ -143,7 +143,8 @@ fn turn(
     panic!("the turn does not end:\n{transcript}");
 }
 
-/// Returns a string as text, and other values as structured content with their text.
+/// Returns a tool result: a string as text, other values as structured content with their JSON
+/// text.
 fn result(tool_use: &ToolUse, given: Result<Value, String>) -> ToolResult {
     match given {
         Ok(Value::String(text)) => ToolResult::text(&tool_use.id, &tool_use.name, text),
@@ -205,7 +206,7 @@ fn customer_name(id: &Value) -> Result<String, String> {
     Ok(found["name"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Answers calls of a few servers with fixed data in the form of the real servers.
+/// Runs the tools of some servers: returns fixed data in the form of the real servers.
 pub(crate) fn host(name: &str, input: &Value) -> Result<Value, String> {
     let id = &input["customer_id"];
     match name {

@@ -69,7 +69,7 @@ fn a_call_is_read_in_any_spelling() {
 #[test]
 fn an_incomplete_call_keeps_its_input() {
     for (answer, value) in [
-        // A field without a value is not an empty input.
+        // A field `parameters` without a value is an incomplete input.
         (r#"{"name":"get_weather","parameters":}"#, ""),
         (
             r#"{"name":"get_weather","parameters":{"city":"Ki"#,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, Document, Media, MediaSource, Message, ModelCapabilities, ModelId, Part,
-    Reasoning, ToolContent, ToolResult, Warning, WarningKind,
+    Reasoning, Role, ToolContent, ToolResult, Warning, WarningKind,
 };
 
 use switchboard_providers_common::{
@@ -76,11 +76,9 @@ impl<'a> MessageMapper<'a, '_> {
             return;
         }
         match message.role {
-            switchboard_domain::Role::System => self.push_system_message(parts()),
-            switchboard_domain::Role::User | switchboard_domain::Role::Tool => {
-                self.push_user_message(parts());
-            }
-            switchboard_domain::Role::Assistant => self.push_assistant_message(parts()),
+            Role::System => self.push_system_message(parts()),
+            Role::User | Role::Tool => self.push_user_message(parts()),
+            Role::Assistant => self.push_assistant_message(parts()),
         }
     }
 
@@ -258,26 +256,16 @@ impl<'a> MessageMapper<'a, '_> {
     /// Returns the base64 data of an image or an audio clip or, as `Err`, the text that replaces
     /// it. The server accepts audio in the field for images.
     fn map_media(&mut self, what: &str, media: &'a Media) -> Result<&'a str, String> {
-        let (is_supported, unsupported, plural) = match what {
-            "image" => (
-                self.capabilities.images,
-                "the model does not support images",
-                "images",
-            ),
-            _ => (
-                self.capabilities.audio,
-                "the model does not support audio",
-                "audio",
-            ),
+        let (is_supported, plural) = match what {
+            "image" => (self.capabilities.images, "images"),
+            _ => (self.capabilities.audio, "audio"),
         };
-        match &media.source {
-            _ if is_supported == Some(false) => Err(self.describe_media(what, media, unsupported)),
-            MediaSource::Base64(data) => Ok(data),
-            _ => {
-                let why = format!("the API supports {plural} only as base64");
-                Err(self.describe_media(what, media, &why))
-            }
-        }
+        let why = match &media.source {
+            _ if is_supported == Some(false) => format!("the model does not support {plural}"),
+            MediaSource::Base64(data) => return Ok(data),
+            _ => format!("the API supports {plural} only as base64"),
+        };
+        Err(self.describe_media(what, media, &why))
     }
 
     /// Returns the base64 data of an image or audio resource. For other resources, returns as `Err`

@@ -78,7 +78,7 @@ fn unsupported_content_is_described_with_a_warning() {
     let expected = "[image image/png]\n\n[audio audio/wav]";
     assert_eq!(messages[0]["content"], expected);
     assert_eq!(warnings, [WarningKind::PartDowngraded; 2]);
-    // Audio is sent in the field of images.
+    // Audio is sent in the field `images`.
     let (messages, _) = sent([Message::new(Role::User, media())]);
     assert_eq!(messages[0]["images"], json!([PNG, "UklGRg=="]));
 }
@@ -97,7 +97,7 @@ fn a_text_document_is_sent_as_text() {
             Part::text("Add them."),
             document("text/csv; charset=utf-8", "b25lLHR3bw=="),
             document("application/json", "WzEsMl0="),
-            // The media type is text, but the data is not.
+            // The data is not valid text, although the media type is.
             document("text/plain", "/////w=="),
         ],
     )]);

@@ -62,8 +62,8 @@ pub(crate) fn map_options(
     (options, extra)
 }
 
-/// Maps the reasoning setting to the request field `think`. `held` is whether `format` constrains
-/// the answer to a schema.
+/// Maps the reasoning setting to the request field `think`. `is_constrained` is whether `format`
+/// constrains the answer to a schema.
 ///
 /// Reasoning models think by default. Text that they write under a grammar may then be reported as
 /// thoughts, with an empty answer (HarperFast/harper#1805, server 0.30;
@@ -74,7 +74,7 @@ pub(crate) fn map_thinking(
     model: &ModelId,
     capabilities: &ModelCapabilities,
     form: ThinkForm,
-    held: bool,
+    is_constrained: bool,
     warnings: &mut Vec<Warning>,
 ) -> Option<Think> {
     // gpt-oss ignores the switch: "Passing true/false is ignored for that model"
@@ -82,7 +82,7 @@ pub(crate) fn map_thinking(
     let only_levels = is_gpt_oss(&model.name);
     let never = form == ThinkForm::Never || capabilities.reasoning == Some(false);
     let Some(effort) = request.reasoning else {
-        return (held && !never && !only_levels).then_some(Think::Switch(false));
+        return (is_constrained && !never && !only_levels).then_some(Think::Switch(false));
     };
     let mut dropped = |message: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
@@ -179,7 +179,7 @@ mod tests {
         };
         let unknown = ModelCapabilities::default();
         let (levels, never) = (ThinkForm::Levels, ThinkForm::Never);
-        for (name, capabilities, form, held, expected) in [
+        for (name, capabilities, form, is_constrained, expected) in [
             ("qwen3:8b", &unknown, levels, true, off),
             ("qwen3:8b", &unknown, levels, false, None),
             ("qwen3:8b", &unknown, never, true, None),
@@ -189,8 +189,8 @@ mod tests {
             let model = ModelId::new("ollama", name);
             let mut warnings = Vec::new();
             let request = ChatRequest::default();
-            let said = map_thinking(&request, &model, capabilities, form, held, &mut warnings);
-            assert_eq!(said, expected, "{name} {form:?} {held}");
+            let said = map_thinking(&request, &model, capabilities, form, is_constrained, &mut warnings);
+            assert_eq!(said, expected, "{name} {form:?} {is_constrained}");
             assert!(warnings.is_empty());
         }
     }

@@ -18,7 +18,7 @@ use super::{
     options::{ThinkForm, map_options, map_thinking},
     schema::compile_answer_schema,
     tool_choice_emulation::{AnswerForm, EmulatedToolChoice},
-    tools::{MappedTools, caller_sets_format, map_tools},
+    tools::{caller_sets_format, map_tools},
     wire::Body,
 };
 
@@ -56,33 +56,24 @@ pub fn to_wire_request<'a>(
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let answer_format = requested_answer_schema(request, model, capabilities)?;
-    let MappedTools {
-        declared,
-        emulated,
-        outcome,
-    } = map_tools(
-        request,
-        &model.provider,
-        capabilities,
-        schemas,
-        &mut warnings,
-    )?;
-    let format = match &emulated {
+    let provider = &model.provider;
+    let tools = map_tools(request, provider, capabilities, schemas, &mut warnings)?;
+    let format = match &tools.emulated {
         Some(emulated) => Some(Cow::Owned(emulated.build_format_schema(&mut warnings))),
         None => {
             answer_format.map(|(name, schema)| compile_answer_schema(name, schema, &mut warnings))
         }
     };
-    if format.is_some() && !declared.is_empty() {
+    if format.is_some() && !tools.declared.is_empty() {
         // This happens only if the tool choice forces a call that `format` cannot enforce. For a
         // free tool choice with a response schema, `format` also contains the tools.
         let message = "`tools` and `format` were sent together: a self-hosted server applies \
                        `format` and does not call tools";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
-    let instructions = emulated
-        .as_ref()
-        .map(EmulatedToolChoice::build_instructions);
+    let emulated = tools.emulated.as_ref();
+    let instructions = emulated.map(EmulatedToolChoice::build_instructions);
+    let form = emulated.map(EmulatedToolChoice::answer_form);
     let messages = map_messages(request, model, capabilities, instructions, &mut warnings);
     let held = format.is_some();
     let think = map_thinking(
@@ -97,7 +88,7 @@ pub fn to_wire_request<'a>(
     let body = Body {
         model: &model.name,
         messages,
-        tools: declared,
+        tools: tools.declared,
         format,
         think,
         options,
@@ -106,9 +97,9 @@ pub fn to_wire_request<'a>(
     };
     Ok(WireRequest {
         body,
-        tool_choice: outcome,
+        tool_choice: tools.outcome,
         warnings,
-        form: emulated.as_ref().map(EmulatedToolChoice::answer_form),
+        form,
     })
 }
 

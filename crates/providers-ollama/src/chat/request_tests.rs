@@ -18,7 +18,7 @@ fn mapped<'a>(
     to_wire_request(request, model, can, ThinkForm::default(), &schemas)
 }
 
-/// Returns the body of a fixture and the warnings.
+/// Asserts that the request body and the warnings match the snapshot `name`.
 fn snapshot(name: &str, request: &ChatRequest) {
     let model = model();
     let wire = mapped(request, &model, &capabilities(&model.name, false)).unwrap();

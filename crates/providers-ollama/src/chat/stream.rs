@@ -5,8 +5,10 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, ToolUseIds, WireDecoder, http::error_classifier::body_excerpt,
-    interrupted_error, protocol_error, provider::is_error,
+    AnswerEvents, AnswerSummary, ToolUseIds, WireDecoder, emit_part_state, emit_usage,
+    http::error_classifier::body_excerpt,
+    interrupted_error, protocol_error,
+    provider::{is_error, value_to_text},
 };
 
 use super::{
@@ -31,7 +33,8 @@ pub struct ChatDecoder {
     model: ModelId,
     answer: AnswerEvents,
     ids: ToolUseIds,
-    open: Option<OpenPart>,
+    /// Index and type of the text or reasoning part that is currently being emitted.
+    open: Option<(u32, PartStart)>,
     /// JSON that `format` requires as the answer, such as a tool call. The buffered text is parsed
     /// as this JSON when the answer ends. `None` for an answer that need not be parsed.
     form: Option<AnswerForm>,
@@ -46,13 +49,6 @@ pub struct ChatDecoder {
     /// Whether the answer may end without a line that has `done`, as in a body that is not
     /// streamed.
     done_optional: bool,
-}
-
-/// Index of the text or reasoning part that is currently being emitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OpenPart {
-    Text(u32),
-    Reasoning(u32),
 }
 
 impl ChatDecoder {
@@ -89,19 +85,16 @@ impl ChatDecoder {
 
     /// Decodes a body that is not streamed, as a single line. The answer is complete even if the
     /// line has no `done`. Fails if the body contains no answer.
-    pub(crate) fn read_body(
-        mut self,
-        body: &str,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
+    pub(crate) fn read_body(mut self, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+        let mut events = Vec::new();
         self.done_optional = true;
-        self.decode_frame("", body, events)?;
-        if self.answer.has_started() {
-            self.finish_decoding(events)
-        } else {
+        self.decode_frame("", body, &mut events)?;
+        if !self.answer.has_started() {
             let problem = "the body does not contain an answer";
-            Err(protocol_error(&self.model.provider, problem, body))
+            return Err(protocol_error(&self.model.provider, problem, body));
         }
+        self.finish_decoding(&mut events)?;
+        Ok(events)
     }
 
     fn read_chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
@@ -112,10 +105,7 @@ impl ChatDecoder {
             self.answer.emit_start(None, chunk.model, events);
         }
         self.read_message(chunk.message.unwrap_or_default(), events);
-        if usage.is_known() {
-            let usage = Box::new(usage);
-            events.push(ModelEvent::Usage { usage });
-        }
+        emit_usage(usage, events);
         if done {
             self.finish_answer(chunk.done_reason, events);
         }
@@ -128,7 +118,7 @@ impl ChatDecoder {
         for ResponseToolCall { id, function } in message.tool_calls {
             let function = function.unwrap_or_default();
             let name = function.name.unwrap_or_default();
-            let json = || function.arguments.into_json();
+            let json = || value_to_text(Some(&function.arguments));
             self.emit_call(id.as_deref(), &name, json, events);
         }
     }
@@ -137,43 +127,34 @@ impl ChatDecoder {
     /// not emitted but buffered, up to [`MAX_BUFFERED_BYTES`].
     fn read_text(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
         if self.form.is_none() {
-            self.emit_reasoning(thinking, events);
-            return self.emit_text(content, events);
+            self.emit_delta(PartStart::Reasoning, thinking, events);
+            return self.emit_delta(PartStart::Text, content, events);
         }
         self.content.push_str(&content);
         self.thoughts.push_str(&thinking);
-        self.emit_reasoning(thinking, events);
+        self.emit_delta(PartStart::Reasoning, thinking, events);
         if self.content.len() + self.thoughts.len() > MAX_BUFFERED_BYTES {
             self.form = None;
             let content = std::mem::take(&mut self.content);
-            self.emit_text(content, events);
+            self.emit_delta(PartStart::Text, content, events);
         }
     }
 
-    fn emit_reasoning(&mut self, text: String, events: &mut Vec<ModelEvent>) {
+    /// Adds `text` to the open part of the type `part`, which is text or reasoning. Begins such a
+    /// part if none is open.
+    fn emit_delta(&mut self, part: PartStart, text: String, events: &mut Vec<ModelEvent>) {
         if text.is_empty() {
             return;
         }
-        let index = if let Some(OpenPart::Reasoning(index)) = self.open {
-            index
-        } else {
-            self.begin_part(PartStart::Reasoning, events)
+        let index = match &self.open {
+            Some((index, open)) if *open == part => *index,
+            _ => self.begin_part(part.clone(), events),
         };
-        self.open = Some(OpenPart::Reasoning(index));
-        events.push(ModelEvent::ReasoningDelta { index, text });
-    }
-
-    fn emit_text(&mut self, text: String, events: &mut Vec<ModelEvent>) {
-        if text.is_empty() {
-            return;
-        }
-        let index = if let Some(OpenPart::Text(index)) = self.open {
-            index
-        } else {
-            self.begin_part(PartStart::Text, events)
-        };
-        self.open = Some(OpenPart::Text(index));
-        events.push(ModelEvent::TextDelta { index, text });
+        events.push(match part {
+            PartStart::Reasoning => ModelEvent::ReasoningDelta { index, text },
+            _ => ModelEvent::TextDelta { index, text },
+        });
+        self.open = Some((index, part));
     }
 
     /// Emits the buffered answer as a tool call or as text. Returns whether the answer has the JSON
@@ -189,12 +170,12 @@ impl ChatDecoder {
         };
         let Some(answer) = answer else {
             if !content.trim().is_empty() {
-                self.emit_text(content, events);
+                self.emit_delta(PartStart::Text, content, events);
             }
             return false;
         };
         match answer.tool {
-            None => self.emit_text(answer.value.to_owned(), events),
+            None => self.emit_delta(PartStart::Text, answer.value.to_owned(), events),
             Some(name) => {
                 let index = self.begin_call(None, name, events);
                 if !answer.value.is_empty() {
@@ -208,7 +189,7 @@ impl ChatDecoder {
                 }
             }
         }
-        self.emit_text(answer.rest.to_owned(), events);
+        self.emit_delta(PartStart::Text, answer.rest.to_owned(), events);
         answer.rest.is_empty()
     }
 
@@ -252,17 +233,13 @@ impl ChatDecoder {
     }
 
     fn close_parts(&mut self, events: &mut Vec<ModelEvent>) {
-        let index = match self.open.take() {
-            None => return,
-            Some(OpenPart::Text(index)) => index,
-            Some(OpenPart::Reasoning(index)) => {
+        if let Some((index, part)) = self.open.take() {
+            if part == PartStart::Reasoning {
                 let state = ProviderState::new_for_model(&self.model, thinking_part_state());
-                let state = Box::new(state);
-                events.push(ModelEvent::PartState { index, state });
-                index
+                emit_part_state(index, state, events);
             }
-        };
-        events.push(ModelEvent::PartFinished { index });
+            events.push(ModelEvent::PartFinished { index });
+        }
     }
 
     /// Finishes the answer. `raw` is the server's `done_reason`, the reason why it ended.
@@ -312,11 +289,8 @@ impl ChatDecoder {
         } else {
             (ModelErrorKind::Protocol, "a line is not a JSON object")
         };
-        let error = ModelError::new(
-            &*self.model.provider,
-            kind,
-            format!("{what}: {}", body_excerpt(line.as_bytes())),
-        );
+        let message = format!("{what}: {}", body_excerpt(line.as_bytes()));
+        let error = ModelError::new(&*self.model.provider, kind, message);
         match fault {
             Some(fault) => error.with_source(fault),
             None => error,

@@ -1,4 +1,4 @@
-//! Properties of any input.
+//! Properties of every input.
 
 use proptest::prelude::*;
 use switchboard_domain::{ResponseAccumulator, ToolDefinition};
@@ -8,7 +8,7 @@ use switchboard_providers_common::text_tool_calls::{
 
 use super::*;
 
-/// Generates lines in any order.
+/// Generates lines, which may be in any order.
 fn any_line() -> impl Strategy<Value = Value> {
     let pieces = [
         "",
@@ -54,7 +54,7 @@ fn any_line() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Returns the events with the calls in text as tool uses, like the model does.
+/// Returns the events with tool calls in the text converted to tool uses, as the model does.
 fn recovered(events: Vec<ModelEvent>, forms: TextCallFormats) -> Vec<ModelEvent> {
     let object = || json!({"type": "object"});
     let tools = ["get_weather", "list_cities"].map(|it| ToolDefinition::new(it, "", object()));
@@ -92,7 +92,7 @@ proptest! {
         ids.dedup();
         prop_assert_eq!(ids.len(), count, "ids are unique");
         if form.is_none() && forms.is_none() {
-            // The content of the lines is in the answer, in order.
+            // The answer contains the texts of all lines up to the last one, in order.
             let last = lines.iter().position(|line| line["done"] == true).unwrap_or(lines.len());
             let said = lines.iter().take(last.saturating_add(1));
             let said: String = said.filter_map(|line| line["message"]["content"].as_str()).collect();

@@ -116,7 +116,7 @@ fn every_done_reason_is_kept() {
         assert_eq!(answer.finish, expected, "{word:?}");
         assert_eq!(answer.finish_raw.as_deref().unwrap_or_default(), word);
     }
-    // Servers before 2024 send none.
+    // Servers before 2024 send no `done_reason`.
     let old = json!({"model": "llama2", "done": true, "total_duration": 1});
     assert_eq!(answer(&[text("a"), old]).finish, FinishReason::Stop);
 }
@@ -161,7 +161,8 @@ fn a_constrained_answer_in_the_thinking_field_is_a_call() {
     assert_eq!(uses(&taken), [("call_local_1", "get_weather")]);
     assert_eq!(taken.finish, FinishReason::ToolUse);
     assert!(taken.warnings.is_empty());
-    // Not if there is an answer, or if the thinking has more or less than the call.
+    // Reasoning is not read as the call if the answer has text, or if the reasoning is not exactly
+    // a call.
     let both = [thought(call), text("Hello."), done("stop")];
     assert_eq!(answer_of(held(false), &both).finish, FinishReason::Stop);
     for thoughts in [&call[..40], "{\"name\": \"delete\", \"parameters\": {}}"] {
@@ -171,7 +172,7 @@ fn a_constrained_answer_in_the_thinking_field_is_a_call() {
     }
     let more = [thought("I think: "), thought(call), done("stop")];
     assert_eq!(uses(&answer_of(held(false), &more)), []);
-    // The thinking of an unconstrained answer stays thinking.
+    // The reasoning of an unconstrained answer is never read as a call.
     assert_eq!(uses(&answer(&[thought(call), done("stop")])), []);
 }
 

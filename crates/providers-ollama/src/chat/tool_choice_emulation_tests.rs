@@ -19,7 +19,7 @@ fn references_are_adjusted_to_the_moved_definitions() {
         "$defs": {"item": {"enum": [{"$ref": "#/not/a/reference"}]}},
     });
     let tools = [tool("a", json!({"type": "object"})), tool("b", list)];
-    // Two definitions have the same name.
+    // This schema and the schema of a tool have a definition with the same name.
     let answer = json!({
         "type": "object",
         "properties": {"first": {"$ref": "#/definitions/item"}},
@@ -39,7 +39,7 @@ fn references_are_adjusted_to_the_moved_definitions() {
     for name in ["tool1_item", "response_item"] {
         assert!(names.contains(&name), "{names:?}");
     }
-    // Every reference has a definition, and every definition a reference.
+    // Every reference has a definition, and every definition is referred to.
     let text = schema.to_string();
     for reference in text.split("\"$ref\":\"").skip(1) {
         let (pointer, _) = reference.split_once('"').unwrap();

@@ -8,7 +8,10 @@ use switchboard_domain::{
     ToolDefinition, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    request::{emulated_tool_choice, invalid_request, required_tools, unsupported_feature},
+    request::{
+        emulated_tool_choice, invalid_request, relaxed_tool_choice, required_tools,
+        unsupported_feature,
+    },
     schema::ToolSchemas,
 };
 
@@ -127,11 +130,10 @@ fn map_forced_tool_choice<'a>(
 ) -> MappedTools<'a> {
     if let Some(why) = find_forced_call_obstacle(request, capabilities) {
         let why = format!("{why}; the model may answer without a tool");
-        warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
         return MappedTools {
+            outcome: relaxed_tool_choice(&why, warnings),
             declared: declare_tools(allowed.iter().copied(), schemas, warnings),
             emulated: None,
-            outcome: ToolChoiceOutcome::Relaxed { why },
         };
     }
     let how = "`format` constrained the answer to one tool call, and the tools were described in \

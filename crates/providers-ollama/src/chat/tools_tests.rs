@@ -18,7 +18,8 @@ fn only(names: &[&str]) -> ToolChoice {
     ToolChoice::Only(names.iter().map(|&it| it.to_owned()).collect())
 }
 
-/// Returns the declared names, the constrained names, the kind of the outcome and the warnings.
+/// Result of mapping the tools of a request: the names of the declared tools and of the tools in
+/// `format`, the kind of the outcome, and the warnings.
 #[derive(Debug, PartialEq)]
 struct Mapped {
     declared: Vec<String>,
@@ -94,7 +95,7 @@ fn tools_and_a_response_format_share_one_constraint() {
     )
     .unwrap();
     assert!(tools.emulated.unwrap().answer.is_some());
-    // A forced call allows no answer.
+    // If a call is required, `format` does not allow the structured answer.
     let request = format(ToolChoice::Required);
     let tools = super::map_tools(
         &request,

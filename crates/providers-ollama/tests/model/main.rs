@@ -1,4 +1,4 @@
-//! The model against a server on loopback.
+//! Tests of the model against a server on the loopback interface.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -70,7 +70,7 @@ async fn thinking_and_calls_are_streamed_and_sent_back_with_results() {
     let model = model(&fake);
     let mut request = question();
 
-    // Events before the pause arrive before the rest is sent.
+    // The first events arrive before the server sends the rest of the answer.
     let mut stream = model.stream(&request).await.unwrap();
     let mut thought = String::new();
     while let Some(event) = stream.next().await {
@@ -133,7 +133,7 @@ async fn a_forced_choice_is_sent_as_format_and_its_answer_is_a_call() {
     assert_eq!(body["messages"][0]["role"], "system");
     assert_eq!(body["think"], false);
 
-    // A server that ignores the constraint.
+    // The server ignores `format`, so the answer is text.
     fake.answer(transcript("form-ignored.ndjson"));
     let answer = model.complete(&request).await.unwrap();
     assert_eq!(answer.message.text(), "I would rather not.");
@@ -157,7 +157,7 @@ async fn the_request_has_the_key_and_the_headers() {
     }
     assert_eq!(sent.json()["stream"], true);
 
-    // A local server without a key gets no header. A path is kept.
+    // Without a key, no authorization header is sent. The path of the address is kept.
     let own = OllamaConfig {
         api_key: None,
         base_url: format!("{}/ollama", fake.base_url()),
@@ -194,7 +194,7 @@ async fn a_refused_reasoning_effort_is_sent_in_simpler_forms() {
     let kinds: Vec<_> = answer.warnings.iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [WarningKind::OptionDropped]);
 
-    // Without reasoning there is nothing to drop.
+    // The request has no reasoning setting to omit, so the error is returned.
     fake.answer(refusal(400, "\"qwen3:8b\" does not support thinking"));
     let error = failure(&model, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
@@ -203,7 +203,7 @@ async fn a_refused_reasoning_effort_is_sent_in_simpler_forms() {
 
 #[tokio::test]
 async fn an_unreachable_server_has_a_hint_to_start_it() {
-    // A closed port: one that was just released.
+    // The port is closed, because the listener is dropped.
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -244,12 +244,12 @@ async fn a_server_is_reachable_if_it_reports_its_version() {
     assert_eq!((sent.method(), sent.path()), ("GET", "/api/version"));
     fake.answer(Answer::json(200, &json!({"version": "0.20.1"})));
     assert_eq!(fetch_version(&client).await.unwrap(), "0.20.1");
-    // Another server at that address.
+    // The server at the address is not Ollama.
     fake.answer(Answer::json(200, &json!({"hello": "there"})));
     assert!(!is_reachable(&client).await);
     fake.answer(Answer::new(503));
     assert!(!is_reachable(&client).await);
-    // Requested once in any case.
+    // No request was repeated.
     assert_eq!(fake.requests().len(), 4);
 }
 
@@ -281,7 +281,7 @@ async fn the_servers_models_are_listed_and_shown() {
     let sent = fake.request(1).await;
     assert_eq!((sent.method(), sent.path()), ("POST", "/api/show"));
     assert_eq!(sent.json(), &json!({"model": "qwen3:8b"}));
-    // Known capabilities are not requested.
+    // With known capabilities, the model is not described by the server first.
     let request = ChatRequest {
         reasoning: Some(ReasoningEffort::Low),
         ..question()
@@ -358,7 +358,7 @@ async fn an_answer_is_read_under_any_content_type_and_in_any_chunks() {
     }
 }
 
-/// Gateways answer 200 and then repeat the error of their upstream, which may contain the key.
+/// Gateways may answer with status 200 and the error of another server, which may contain the key.
 #[tokio::test]
 async fn a_key_in_the_servers_answer_is_redacted() {
     const KEY: &str = "secret-1";

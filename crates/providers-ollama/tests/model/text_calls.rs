@@ -1,4 +1,5 @@
-//! Tool calls in text: written by a model unasked, or requested by prompt.
+//! Tests of tool calls that a model writes as text, by itself or because the prompt describes
+//! tools.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -19,7 +20,7 @@ use super::{client, config, refusal, server, transcript};
 
 const CALL: &str =
     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>";
-/// Returns the schema in `format`.
+/// Answer of a model that `format` constrains to a call.
 const FORM: &str = "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Bonn\"}}";
 
 fn model(fake: &FakeModel, change: impl FnOnce(&mut OllamaConfig)) -> OllamaModel {
@@ -28,7 +29,7 @@ fn model(fake: &FakeModel, change: impl FnOnce(&mut OllamaConfig)) -> OllamaMode
     OllamaModel::new(config, "gemma2:2b").expect("a valid configuration")
 }
 
-/// Returns a model with unknown capabilities.
+/// Returns a model whose capabilities are unknown.
 fn telling(fake: &FakeModel, tools_by_prompt: ToolsByPrompt) -> OllamaModel {
     model(fake, |config| config.tools_by_prompt = tools_by_prompt)
 }
@@ -69,7 +70,7 @@ fn is_emulated(answer: &ChatResponse) -> bool {
     matches!(answer.tool_choice, ToolChoiceOutcome::Emulated { .. })
 }
 
-/// Continues the conversation with the result of the call, whose id is new.
+/// Adds the answer and the result of its call to the request. The id of the call must be new.
 fn go_on(request: &mut ChatRequest, answer: ChatResponse, result: &str) {
     let call = only_call(&answer).clone();
     let taken = |message: &Message| message.tool_uses().any(|it| it.id == call.id);
@@ -108,11 +109,11 @@ async fn a_call_in_text_becomes_a_tool_use() {
         assert_eq!(answer.tool_choice, ToolChoiceOutcome::Native);
         assert!(answer.warnings.is_empty(), "{:?}", answer.warnings);
     }
-    // The tools were declared anyway.
+    // The request declared the tools, although the model writes calls as text.
     let sent = fake.request(0).await;
     let expected = json!("get_weather");
     assert_eq!(sent.json()["tools"][0]["function"]["name"], expected);
-    // The same for a whole answer.
+    // A call in the text of a whole answer becomes a tool use, too.
     let body = json!({"message": {"content": format!("I look. {CALL}")}, "done": true});
     fake.answer(Answer::json(200, &body));
     let whole = model(&fake, |_| ()).complete(&question()).await.unwrap();
@@ -142,7 +143,7 @@ async fn only_the_configured_forms_of_calls_are_recovered() {
         assert_eq!(answer.message.tool_uses().count(), 0);
         assert_eq!(answer.finish, FinishReason::Stop);
     }
-    // Structured output is data even if it looks like a call.
+    // A structured answer is not searched for calls, even if it looks like one.
     let looks = json!({"name": "get_weather", "arguments": {"city": "Bonn"}}).to_string();
     let request = ChatRequest {
         response_format: ResponseFormat::JsonSchema {
@@ -168,7 +169,7 @@ async fn prompted_tools_work_over_a_whole_round() {
         let answer = model.complete(&request).await.unwrap();
         assert!(is_emulated(&answer), "{:?}", answer.tool_choice);
         go_on(&mut request, answer, "12 degrees");
-        // Prompted models may use any form.
+        // If the prompt describes the tools, calls in all formats are recognized.
         fake.answer(says(&["[get_weather(city='Bonn')]"]));
         let answer = model.complete(&request).await.unwrap();
         go_on(&mut request, answer, "12 degrees still");
@@ -176,7 +177,7 @@ async fn prompted_tools_work_over_a_whole_round() {
         let last = model.complete(&request).await.unwrap();
         assert_eq!(last.message.text(), "It is 12 degrees.");
         assert_eq!(last.finish, FinishReason::Stop);
-        // Without tools, the history is text too.
+        // In a request without tools, earlier calls and results are sent as text, too.
         request.tools.clear();
         fake.answer(says(&["12."]));
         let after = model.complete(&request).await.unwrap();
@@ -190,7 +191,7 @@ async fn prompted_tools_work_over_a_whole_round() {
             assert_eq!(told.contains("12 degrees"), index > before, "{told}");
             assert_eq!(sent.json().get("format"), None);
         }
-        // A request without tools is unchanged.
+        // A conversation without tools is sent unchanged.
         fake.answer(says(&["Hello."]));
         let plain = ChatRequest::new([Message::user("Hello?")]);
         let answer = model.complete(&plain).await.unwrap();
@@ -217,20 +218,20 @@ async fn tools_are_prompted_after_the_server_refused_them() {
     assert!(is_emulated(&answer), "{:?}", answer.tool_choice);
     assert!(fake.request(0).await.json()["tools"].is_array());
     assert!(words(fake.request(1).await.json()).contains("The weather of a city."));
-    // A model with tools gets native tools.
+    // A model with tool support gets the tools in the field `tools`.
     fake.answer(transcript("two-calls.ndjson"));
     let answer = auto.complete(&question()).await.unwrap();
     assert_eq!(answer.tool_choice, ToolChoiceOutcome::Native);
     assert_eq!(fake.requests().len(), 3);
 
-    // Without the option, the refusal is returned with a remedy.
+    // With `ToolsByPrompt::Never`, the refusal of the server is returned, with advice.
     let never = telling(&fake, ToolsByPrompt::Never);
     fake.answer(refused());
     let error = failure(&never, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
     assert!(error.message().contains("tools_by_prompt"), "{error}");
     assert_eq!(fake.requests().len(), 4);
-    // Known capabilities need no attempt.
+    // If the capabilities are known, no request is sent.
     let error = failure(&never.with_capabilities(toolless()), &question())
         .await
         .unwrap();
@@ -257,13 +258,13 @@ async fn a_forced_prompted_call_is_constrained_by_format() {
         assert_eq!(told.contains("12 degrees"), step > 0, "{told}");
     }
 
-    // The server ignores the constraint: the text of the model may be a call.
+    // The server ignores `format`, so the text is searched for calls.
     fake.answer(says(&[CALL]));
     let answer = auto.complete(&request).await.unwrap();
     only_call(&answer);
     assert_eq!(answer.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
 
-    // Without a constraint, the call is requested by prompt, with a warning.
+    // The server cannot constrain the answer, so the prompt asks for the call, with a warning.
     let free = auto.with_capabilities(ModelCapabilities {
         tools: Some(false),
         ..switchboard_providers_ollama::capabilities("gemma2:cloud", true)
@@ -283,7 +284,7 @@ async fn a_forced_prompted_call_is_constrained_by_format() {
     assert!(told.contains("must be a tool call"), "{told}");
     assert!(!told.contains("All cities."), "{told}");
 
-    // A choice of an unknown tool fails before a request is sent.
+    // A tool choice that names an undeclared tool fails before a request is sent.
     let absent = question().with_tool_choice(ToolChoice::Only(vec!["absent".into()]));
     let error = failure(&free, &absent).await.unwrap();
     assert!(
@@ -352,7 +353,7 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
         let sent = fake.request(number + 1).await;
         assert_eq!(sent.json()["options"]["stop"], expected, "{number}");
     }
-    // By default, tools fail for a model that has none.
+    // By default, a request with tools fails for a model without tool support.
     fake.answer(Answer::json(200, &json!({"capabilities": ["completion"]})));
     let refused = described_model(&client(&fake), "gemma2:2b").await.unwrap();
     let error = failure(&refused, &question()).await.unwrap();

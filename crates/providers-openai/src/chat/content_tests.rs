@@ -67,7 +67,7 @@ fn parts_without_a_form_are_dropped_with_a_warning() {
     let expected = json!([{"role": "assistant", "content": "Found:\n\na page\n\nIt rains."}]);
     assert_eq!(body(&request)["messages"], expected);
     let kinds: Vec<_> = warnings(&request).into_iter().map(|it| it.0).collect();
-    // All reasoning parts have one warning.
+    // All reasoning parts together have one warning.
     let expected = [PartDropped, PartDropped, PartDowngraded, PartDropped];
     assert_eq!(kinds, expected);
 }
@@ -92,7 +92,7 @@ fn the_state_of_a_call_is_sent_back_to_the_same_model_only() {
         let message = mapped["warnings"][0]["message"].as_str().unwrap();
         (call["extra_content"].clone(), message[..1].to_owned())
     };
-    // The state has the form of another wire.
+    // The Gemini API created this provider state, in its own form.
     assert_eq!(
         sent(&gemini),
         (signature["extra_content"].clone(), "1".to_owned())

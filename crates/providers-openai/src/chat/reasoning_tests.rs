@@ -94,7 +94,7 @@ fn only_reasoning_of_the_same_model_is_sent_back() {
     for (data, expected) in cases {
         assert_eq!(replayed(&reasoning(&model, data)), (true, expected));
     }
-    // Other forms (another adapter's signature, typed pieces of content) and other models.
+    // Provider states of other adapters and of other models are not sent.
     for data in [json!("sig"), json!({"field": "content"}), json!({})] {
         assert_eq!(replayed(&reasoning(&model, data)), (false, json!({})));
     }

@@ -15,7 +15,7 @@ use crate::{
     options::{OptionMapper, answer_schema},
     server_profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
     tools::{
-        MappedTools, NAME_RULE, ToolContext, choice_disables_reasoning, map_tools,
+        NAME_RULE, ToolContext, choice_disables_reasoning, map_tools,
         provider_tools::{ProviderTool, ToolForm},
     },
 };
@@ -65,30 +65,22 @@ pub fn to_wire_request<'a>(
         profile,
         schemas,
     };
-    let MappedTools {
-        declared,
-        choice,
-        outcome,
-        mut tool_mapping,
-    } = map_tools(
-        context,
-        ProviderTool::from_extra_fields(&request.extra, ToolForm::Nested),
-        &mut warnings,
-    )?;
+    let provider_tools = ProviderTool::from_extra_fields(&request.extra, ToolForm::Nested);
+    let mut tools = map_tools(context, provider_tools, &mut warnings)?;
     let messages = map_messages(request, model, &names, capabilities, profile, &mut warnings);
-    tool_mapping.set_tool_names(names);
+    tools.tool_mapping.set_tool_names(names);
     let schema = answer_schema(
         request,
         model,
         capabilities,
         profile,
         "response_format.json_schema.name",
-        &mut tool_mapping,
+        &mut tools.tool_mapping,
         &mut warnings,
     )?;
     let response_format = schema.map(|(name, sent)| wire::ResponseFormat::new(name, sent));
     let mut options = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
-    let effort = match options.reasoning_effort(declared.has_functions()) {
+    let effort = match options.reasoning_effort(tools.declared.has_functions()) {
         None if choice_disables_reasoning(request, profile) => Some("none"),
         effort => effort,
     };
@@ -100,7 +92,7 @@ pub fn to_wire_request<'a>(
     };
     let (temperature, top_p) = options.temperature_and_top_p(effort);
     let stop = options.stop_sequences();
-    let parallel_tool_calls = options.parallel_tool_calls(!declared.is_empty());
+    let parallel_tool_calls = options.parallel_tool_calls(!tools.declared.is_empty());
     options.warn_ignored_stream_field();
     let (max_completion_tokens, max_tokens) = match profile.max_tokens_field {
         MaxTokensField::MaxCompletionTokens => (request.max_output_tokens, None),
@@ -114,8 +106,8 @@ pub fn to_wire_request<'a>(
     let body = Body {
         model: &model.name,
         messages,
-        tools: declared,
-        tool_choice: choice,
+        tools: tools.declared,
+        tool_choice: tools.choice,
         parallel_tool_calls,
         response_format,
         max_completion_tokens,
@@ -135,10 +127,10 @@ pub fn to_wire_request<'a>(
     };
     Ok(WireRequest {
         body,
-        tool_choice: outcome,
+        tool_choice: tools.outcome,
         warnings,
         local_ids: ToolUseIds::from_request(request),
-        tool_mapping,
+        tool_mapping: tools.tool_mapping,
     })
 }
 

@@ -134,15 +134,16 @@ fn reasoning_effort_is_limited_to_the_models_levels() {
     assert_eq!(effort("openai/gpt-6-luna", high, true), (json!("none"), 1));
     assert_eq!(effort("openai/gpt-6-luna", None, true), (json!("none"), 1));
     assert_eq!(effort("openai/gpt-6-luna", none, true), (json!("none"), 0));
-    // Off by default: the field is not needed.
+    // This model does not reason by default, so the field is not needed.
     assert_eq!(effort("openai/gpt-5.4", None, true), (Value::Null, 0));
     assert_eq!(effort("openai/gpt-5.4", high, true), (json!("none"), 1));
-    // Reasoning cannot be disabled. The error of the API names the remedy.
+    // Reasoning of this model cannot be turned off, so the requested effort is sent and the API
+    // refuses tools.
     assert_eq!(effort("openai/gpt-6-astra", high, true), (json!("high"), 0));
     assert_eq!(effort("openai/gpt-6-astra", none, false), (Value::Null, 1));
-    // Does not reason.
+    // This model does not reason.
     assert_eq!(effort("openai/gpt-4.1", high, false), (Value::Null, 1));
-    // Older reasoning models do both.
+    // Older reasoning models accept reasoning together with tools.
     assert_eq!(effort("openai/gpt-5", high, true), (json!("high"), 0));
 }
 
@@ -162,7 +163,7 @@ fn sampling_options_are_dropped_only_if_the_model_refuses_them() {
     assert_eq!(temperature("openai/gpt-6-luna", 0.0, None), expected);
     assert_eq!(temperature("openai/gpt-6-luna", 0.0, none), (json!(0.0), 0));
     assert_eq!(temperature("openai/gpt-5.1", 0.0, None), (json!(0.0), 0));
-    // 1 is the default and is dropped without a warning.
+    // A temperature of 1 is the default, so it is dropped without a warning.
     assert_eq!(temperature("openai/o3", 1.0, None), (Value::Null, 0));
 }
 
@@ -233,7 +234,7 @@ fn reasoning_is_disabled_by_the_switch_of_deepseek() {
         )
     };
     let off = json!({"type": "disabled"});
-    // It reasons unless told otherwise, and refuses a forced tool choice while it does.
+    // This server reasons by default, and refuses a forced tool choice while the model reasons.
     assert_eq!(
         sent(&request),
         (
@@ -277,7 +278,7 @@ fn mistral_gets_only_known_fields() {
     let body = mapped["body"].as_object().unwrap();
     assert!(!body.contains_key("stream_options"));
     assert_eq!(body["random_seed"], 7);
-    // The field of the caller keeps its name.
+    // A field of the caller's `extra` keeps its name.
     assert_eq!(body["seed"], 8);
     assert!(!body.contains_key("max_completion_tokens"));
 }

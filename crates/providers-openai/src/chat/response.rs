@@ -13,9 +13,7 @@ use super::stream::ChatDecoder;
 /// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if it is not an
 /// answer.
 pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
-    let mut events = Vec::new();
-    decoder.read_body(body, &mut events)?;
-    Ok(events)
+    decoder.read_body(body)
 }
 
 #[cfg(test)]

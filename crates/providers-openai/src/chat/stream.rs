@@ -7,14 +7,14 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     AnswerEvents, AnswerSummary, JsonShapeRestorer, ToolMapping, ToolUseIds, WireDecoder,
-    interrupted_error, protocol_error,
+    emit_part_state, emit_usage, interrupted_error, protocol_error,
     provider::{ApiError, is_error},
 };
 
 use super::{
     reasoning::{self, ReasoningBlocks, readable_text},
     tool_calls::CallAssembler,
-    wire::{Chunk, Delta, UsageReport},
+    wire::{Chunk, Delta},
 };
 use crate::error::ERRORS;
 
@@ -98,19 +98,16 @@ impl ChatDecoder {
 
     /// Converts a response body that is not streamed. The body is read as the only chunk of a
     /// stream, and may lack a `finish_reason`.
-    pub(crate) fn read_body(
-        mut self,
-        body: &str,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
+    pub(crate) fn read_body(mut self, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+        let mut events = Vec::new();
         self.finish_reason_optional = true;
-        self.decode_frame("", body, events)?;
-        if self.has_choice {
-            self.finish_decoding(events)
-        } else {
+        self.decode_frame("", body, &mut events)?;
+        if !self.has_choice {
             let problem = "the body does not contain an answer";
-            Err(protocol_error(&self.model.provider, problem, body))
+            return Err(protocol_error(&self.model.provider, problem, body));
         }
+        self.finish_decoding(&mut events)?;
+        Ok(events)
     }
 
     fn read_chunk(&mut self, chunk: Chunk<'_>, events: &mut Vec<ModelEvent>) {
@@ -140,7 +137,8 @@ impl ChatDecoder {
                 self.finish_reason = reason;
             }
         }
-        emit_usage(chunk.usage.map(|usage| *usage), events);
+        let usage = chunk.usage.map(|usage| Usage::from(*usage));
+        emit_usage(usage.unwrap_or_default(), events);
     }
 
     fn read_delta(&mut self, delta: Delta, events: &mut Vec<ModelEvent>) {
@@ -215,10 +213,9 @@ impl ChatDecoder {
             let (details, blocks) = (&mut self.details, &mut self.blocks);
             let state =
                 reasoning::take_provider_state(&self.model, self.reasoning_field, details, blocks);
-            events.extend(state.map(|state| {
-                let state = Box::new(state);
-                ModelEvent::PartState { index, state }
-            }));
+            if let Some(state) = state {
+                emit_part_state(index, state, events);
+            }
             events.push(ModelEvent::PartFinished { index });
         }
     }
@@ -363,14 +360,6 @@ impl WireDecoder for ChatDecoder {
         events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
         self.calls.emit_buffered_inputs(events);
     }
-}
-
-fn emit_usage(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
-    let usage = usage.map(Usage::from).filter(Usage::is_known);
-    events.extend(usage.map(|usage| {
-        let usage = Box::new(usage);
-        ModelEvent::Usage { usage }
-    }));
 }
 
 /// Maps the server's `finish_reason`. [`AnswerSummary::emit_finish`] later corrects `ToolUse` or

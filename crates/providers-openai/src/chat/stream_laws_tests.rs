@@ -1,11 +1,11 @@
-//! Properties of any input.
+//! Properties of every input.
 
 use proptest::prelude::*;
 use switchboard_domain::ResponseAccumulator;
 
 use super::*;
 
-/// Generates chunks in any order.
+/// Generates chunks, which may be in any order.
 fn any_chunk() -> impl Strategy<Value = Value> {
     let text = prop_oneof![Just(""), Just("a"), Just("{\"x\":"), Just("1}"), Just("{}")];
     let index = prop_oneof![Just(json!(null)), (0..3_u32).prop_map(|it| json!(it))];

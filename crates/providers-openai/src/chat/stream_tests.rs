@@ -211,7 +211,7 @@ fn reasoning_tokens_outside_the_output_count_are_added() {
     let told = |completion: u64, total: u64| json!({"prompt_tokens": 10, "completion_tokens": completion, "total_tokens": total});
     assert_eq!(output(told(9, 19)), Some(9));
     assert_eq!(output(told(9, 119)), Some(109));
-    // Wrong or missing totals are ignored.
+    // A wrong or missing total number of tokens is ignored.
     assert_eq!(output(told(9, 0)), Some(9));
     assert_eq!(output(told(9, 12)), Some(9));
     assert_eq!(output(json!({"total_tokens": 12})), None);
@@ -248,7 +248,8 @@ fn openrouter_details_belong_to_the_reasoning_before_them() {
         thought("ink"),
         delta(&json!({"reasoning_details": [signature]})),
         delta(&json!({"content": "I look."})),
-        // Some models send it after the text: a separate part without text.
+        // Some models send encrypted reasoning after the text. It becomes a separate part without
+        // text.
         delta(&json!({"reasoning_details": [encrypted], "tool_calls": [call(0, "a", "f", "{}")]})),
         finish("tool_calls"),
     ]);
@@ -270,7 +271,7 @@ fn openrouter_details_belong_to_the_reasoning_before_them() {
     );
     let expected = json!({"field": "reasoning", "details": [encrypted]});
     assert_eq!(second.provider_state.as_ref().unwrap().data, expected);
-    // A server that sends only the details.
+    // A server may send only `reasoning_details`, without a field for the reasoning text.
     let detail = json!({"type": "reasoning.summary", "summary": "In short."});
     let response = answer(&[
         delta(&json!({"reasoning_details": [detail]})),

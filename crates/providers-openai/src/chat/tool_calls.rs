@@ -11,7 +11,9 @@ use switchboard_domain::{
     DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT, JsonObject, ModelEvent, ModelId, PartStart,
     ProviderState,
 };
-use switchboard_providers_common::{AnswerEvents, JsonShapeRestorer, ToolMapping, ToolUseIds};
+use switchboard_providers_common::{
+    AnswerEvents, JsonShapeRestorer, ToolMapping, ToolUseIds, emit_part_state,
+};
 
 use super::wire::{FunctionDelta, ToolCallDelta};
 
@@ -123,8 +125,8 @@ impl CallAssembler {
         {
             call.state_changed = false;
             let data = Value::Object(call.state.clone());
-            let state = Box::new(ProviderState::new_for_model(&self.model, data));
-            events.push(ModelEvent::PartState { index, state });
+            let state = ProviderState::new_for_model(&self.model, data);
+            emit_part_state(index, state, events);
         }
         let is_repeat = matches!(found, Some((_, CallPieceMatch::Repeats)));
         if piece.arguments.is_empty() || is_repeat {
@@ -261,7 +263,7 @@ impl CallAssembler {
         // `call` is incomplete, because some servers send a new id in each chunk.
         let is_in_same_chunk = call.chunk == chunk;
         let follows_complete = is_complete && !piece.arguments.is_empty();
-        let is_within_input = call.json.has_json_started() && !is_complete;
+        let is_within_input = call.json.started && !is_complete;
         let starts = is_in_same_chunk || follows_complete || (has_other_id && !is_within_input);
         (!starts).then_some((at, CallPieceMatch::Continues))
     }
@@ -359,10 +361,6 @@ impl JsonEndScanner {
                 _ => {}
             }
         }
-    }
-
-    fn has_json_started(&self) -> bool {
-        self.started
     }
 
     /// Returns whether the JSON text has started and all its brackets and strings are closed.

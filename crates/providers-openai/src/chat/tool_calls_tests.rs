@@ -12,7 +12,7 @@ fn model() -> ModelId {
     ModelId::new("acme", "acme-1")
 }
 
-/// Reads chunks of `tool_calls` as a whole answer.
+/// Returns the answer for chunks of `tool_calls`.
 fn read(chunks: &Value, is_incomplete: bool) -> ChatResponse {
     let mut calls = CallAssembler::new(model(), ToolUseIds::default());
     let (mut events, mut answer) = (Vec::new(), no_events());
@@ -39,7 +39,7 @@ fn pieces_are_assigned_to_calls() {
         [[[{"index": 0, "id": "x", "function": {"name": "f", "arguments": "{}"}},
            {"index": 1, "id": "x", "function": {"name": "f", "arguments": "{\"a\":1}"}}]],
          [["x", "f", {}], ["call_local_1", "f", {"a": 1}]]],
-        // A new id in every chunk is one call.
+        // Pieces with a new id in every chunk belong to one call.
         [[[{"index": 0, "id": "r1", "function": {"name": "f", "arguments": "{\"x\""}}],
           [{"index": 0, "id": "r2", "function": {"arguments": ":1"}}],
           [{"index": 0, "id": "r3", "function": {"name": "f", "arguments": "}"}}],
@@ -92,7 +92,7 @@ fn fields_that_a_server_requires_back_are_stored_with_the_call() {
     let signed = json!({"google": {"thought_signature": "sig"}});
     for chunks in [
         json!([{"index": 0, "id": "a", "extra_content": signed, "function": {"name": "f"}}]),
-        // Before and after the name.
+        // The signature arrives before the name and after it.
         json!([
             {"index": 0, "id": "a", "extra_content": signed},
             {"index": 0, "function": {"name": "f"}},
@@ -140,7 +140,7 @@ fn nameless_at_first(bytes: usize, named: bool) -> ChatResponse {
         )
         .unwrap();
     };
-    // A complete object that ends at the limit, so that a part of it parses too.
+    // The arguments are `{}` and blanks, so a truncated copy would still be a valid object.
     let arguments = format!("{{}}{}", " ".repeat(bytes - 2));
     let piece = MAX_INPUT / 4 + 1;
     for piece in arguments.as_bytes().chunks(piece) {
@@ -207,7 +207,7 @@ fn a_call_without_input_is_incomplete_at_the_output_limit() {
     }
 }
 
-/// A search per call would take minutes.
+/// Fails by a time-out if each call needs a search through all calls, which would take minutes.
 #[test]
 fn many_calls_take_linear_time() {
     let count = 60_000_u64;

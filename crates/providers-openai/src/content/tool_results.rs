@@ -3,6 +3,7 @@
 use switchboard_domain::{ToolContent, ToolResult};
 use switchboard_providers_common::{
     JoinedText,
+    media::media_type_essence,
     result_text::{mark_failed_result, push_result_content, structured_content_text},
 };
 
@@ -82,7 +83,7 @@ pub(crate) fn result_images_heading(tool: &str, call: &str) -> String {
 }
 
 fn is_image_type(media_type: &str) -> bool {
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let essence = media_type_essence(media_type);
     ["image/png", "image/jpeg", "image/gif", "image/webp"]
         .iter()
         .any(|known| known.eq_ignore_ascii_case(essence))

@@ -19,13 +19,3 @@ pub(crate) fn object_array_field<'a>(object: &'a JsonObject, name: &str) -> Vec<
         .filter_map(Value::as_object)
         .collect()
 }
-
-/// Returns the arguments of a call as JSON text. Some servers send an object instead of text.
-/// `null` becomes an empty text.
-pub(crate) fn arguments_as_json(arguments: &Value) -> String {
-    match arguments {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        object => object.to_string(),
-    }
-}

@@ -2,11 +2,12 @@
 
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, JsonShapeRestorer, ToolMapping, ToolUseIds, opaque_block_text,
+    AnswerEvents, AnswerSummary, JsonShapeRestorer, ToolMapping, ToolUseIds, emit_part_state,
+    opaque_block_text, provider::value_to_text,
 };
 
 use super::{
-    json_fields::{arguments_as_json, object_array_field, text_field},
+    json_fields::{object_array_field, text_field},
     state,
     wire::Event,
 };
@@ -166,11 +167,9 @@ impl EmittedPart {
     }
 
     fn emit_part_state(&self, state: Option<ProviderState>, events: &mut Vec<ModelEvent>) {
-        let index = self.number;
-        events.extend(state.map(|state| {
-            let state = Box::new(state);
-            ModelEvent::PartState { index, state }
-        }));
+        if let Some(state) = state {
+            emit_part_state(self.number, state, events);
+        }
     }
 
     fn finish_part(&mut self, state: Option<ProviderState>, events: &mut Vec<ModelEvent>) {
@@ -425,10 +424,7 @@ impl OutputItems {
             self.start_call(at, item, events);
         }
         if !self.list[at].has_content(Content::Arguments) {
-            let json = item
-                .get("arguments")
-                .map(arguments_as_json)
-                .unwrap_or_default();
+            let json = value_to_text(item.get("arguments"));
             self.add_content_at(at, Content::Arguments, &json, events);
         }
         let known = &mut self.list[at];

@@ -1,4 +1,4 @@
-//! The output of a model is sent back to it item by item, unchanged (mapping case 22).
+//! The output items of a model are sent back to it unchanged (mapping case 22).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use switchboard_providers_common::schema::ToolSchemas;
 use super::{ResponsesDecoder, ResponsesOptions, ToolUseIds, events_from_body, to_wire_request};
 use crate::{Profile, capabilities};
 
-/// Removes the ids of an item.
+/// Generates an output item.
 fn any_item() -> impl Strategy<Value = Value> {
     let text = prop::sample::select(vec!["12 °C.", "\"quoted\"\n", "a"]);
     let status = prop::sample::select(vec!["completed", "incomplete"]);
@@ -86,7 +86,7 @@ proptest! {
         let results = calls.iter().map(|call| ToolResult::text(&call.id, &call.name, "12"));
         let results = Message::from_tool_results(results);
         let request = ChatRequest::new([Message::user("hi"), answer.message, results]);
-        // Stored and loaded, as in a session.
+        // The conversation is stored and loaded, as in a session.
         let stored = serde_json::to_string(&request).unwrap();
         let request: ChatRequest = serde_json::from_str(&stored).unwrap();
         let profile = Profile::openai();

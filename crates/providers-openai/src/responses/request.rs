@@ -18,7 +18,7 @@ use crate::{
     options::{OptionMapper, answer_schema},
     server_profile::Profile,
     tools::{
-        MappedTools, NAME_RULE, ToolContext, choice_disables_reasoning, map_tools,
+        NAME_RULE, ToolContext, choice_disables_reasoning, map_tools,
         provider_tools::{ProviderTool, ToolForm},
     },
 };
@@ -137,21 +137,16 @@ pub fn to_wire_request<'a>(
         profile,
         schemas,
     };
-    let MappedTools {
-        declared,
-        choice,
-        outcome,
-        mut tool_mapping,
-    } = map_tools(context, provider_tools, &mut warnings)?;
+    let mut tools = map_tools(context, provider_tools, &mut warnings)?;
     let input = map_input_items(request, model, &names, capabilities, profile, &mut warnings);
-    tool_mapping.set_tool_names(names);
+    tools.tool_mapping.set_tool_names(names);
     let schema = answer_schema(
         request,
         model,
         capabilities,
         profile,
         "text.format.name",
-        &mut tool_mapping,
+        &mut tools.tool_mapping,
         &mut warnings,
     )?;
     let streams = profile.should_stream_answer(request.delivery, schema.is_some());
@@ -187,20 +182,20 @@ pub fn to_wire_request<'a>(
         }
         requested.max(MIN_OUTPUT_TOKENS)
     });
-    let parallel_tool_calls = mapper.parallel_tool_calls(!declared.is_empty());
+    let parallel_tool_calls = mapper.parallel_tool_calls(!tools.declared.is_empty());
     mapper.warn_ignored_stream_field();
     // Only models with reasoning accept this value of `include`. For other models the API answers
     // "Encrypted content is not supported with this model".
     let encrypted = may_reason.then_some("reasoning.encrypted_content");
     let include = encrypted
         .into_iter()
-        .chain(declared.include_field_values())
+        .chain(tools.declared.include_field_values())
         .collect();
     let body = Body {
         model: &model.name,
         input,
-        tools: declared,
-        tool_choice: choice,
+        tools: tools.declared,
+        tool_choice: tools.choice,
         parallel_tool_calls,
         stream: streams,
         text,
@@ -216,10 +211,10 @@ pub fn to_wire_request<'a>(
     };
     Ok(WireRequest {
         body,
-        tool_choice: outcome,
+        tool_choice: tools.outcome,
         warnings,
         local_ids: ToolUseIds::from_request(request),
-        tool_mapping,
+        tool_mapping: tools.tool_mapping,
         unreported_limit: max_output_tokens.filter(|_| !profile.reports_incomplete),
     })
 }

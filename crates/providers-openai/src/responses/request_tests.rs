@@ -61,7 +61,7 @@ fn called(id: &str, data: Option<Value>) -> Part {
     })
 }
 
-/// Returns a conversation with these parts of the model.
+/// Returns a conversation in which the model answered with `parts`.
 fn after(parts: impl IntoIterator<Item = Part>) -> ChatRequest {
     ChatRequest::new([
         Message::user("hi"),
@@ -70,7 +70,7 @@ fn after(parts: impl IntoIterator<Item = Part>) -> ChatRequest {
     ])
 }
 
-/// Returns its items without those of the user.
+/// Returns the input items of a request without the user's messages.
 fn items(request: &ChatRequest) -> Vec<Value> {
     let (body, _) = sent(request);
     let mut items = body["input"].as_array().unwrap().clone();
@@ -78,7 +78,7 @@ fn items(request: &ChatRequest) -> Vec<Value> {
     items
 }
 
-/// "… was provided without its required 'reasoning' item".
+/// Otherwise the API answers "… was provided without its required 'reasoning' item".
 #[test]
 fn an_item_without_its_reasoning_has_no_id() {
     let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
@@ -122,7 +122,7 @@ fn an_item_without_its_reasoning_has_no_id() {
     assert_eq!(warnings[0].kind, WarningKind::PartDropped);
 }
 
-/// "… was provided without its required following item".
+/// Otherwise the API answers "… was provided without its required following item".
 #[test]
 fn reasoning_without_a_following_item_is_dropped() {
     let request = after([
@@ -247,7 +247,7 @@ fn effort_and_summary_are_sent_together() {
         };
         let (body, warnings) = sent_by(&request, &luna(), &Profile::openai(), &options);
         assert_eq!(body["reasoning"], expected);
-        // Chat Completions has no tools with reasoning for this model.
+        // Only Chat Completions refuses tools together with reasoning for this model.
         assert!(warnings.is_empty(), "{warnings:?}");
     }
 }
@@ -360,7 +360,7 @@ fn fields_of_the_caller_are_merged_over_the_mapped_fields() {
     );
     assert_eq!(body["metadata"], json!({"a": "b"}));
     assert_eq!(warnings.len(), 1, "`stream` cannot be set: {warnings:?}");
-    // Each field once.
+    // Each field is serialized once.
     let model = luna();
     let wire = to_wire_request(
         &request,

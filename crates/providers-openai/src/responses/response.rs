@@ -16,9 +16,7 @@ pub fn events_from_body(
     decoder: ResponsesDecoder,
     body: &str,
 ) -> Result<Vec<ModelEvent>, ModelError> {
-    let mut events = Vec::new();
-    decoder.read_body(body, &mut events)?;
-    Ok(events)
+    decoder.read_body(body)
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use switchboard_domain::{
     Warning,
 };
 use switchboard_providers_common::{
-    AnswerEvents, ToolMapping, ToolUseIds, WireDecoder, interrupted_error, protocol_error,
-    provider::is_error,
+    AnswerEvents, ToolMapping, ToolUseIds, WireDecoder, emit_usage, interrupted_error,
+    protocol_error,
+    provider::{is_error, value_to_text},
 };
 
 use super::{
-    json_fields::arguments_as_json,
     output_items::{Content, ItemAddress, OutputItems},
     wire::{Event, Response},
 };
@@ -68,11 +68,7 @@ impl ResponsesDecoder {
 
     /// Converts a response body that is not streamed. Its JSON is the object that the last event of
     /// a stream has in `response`.
-    pub(crate) fn read_body(
-        mut self,
-        body: &str,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
+    pub(crate) fn read_body(mut self, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
         let body = body.trim();
         let value: Value = serde_json::from_str(body).unwrap_or_default();
         let answer = value.as_object().filter(|it| {
@@ -90,14 +86,13 @@ impl ResponsesDecoder {
         let response: Response = serde_json::from_value(value).unwrap_or_default();
         if let Some(status @ ("queued" | "in_progress")) = response.status.as_deref() {
             let message = format!("the answer is not complete: its status is `{status}`");
-            return Err(ModelError::new(
-                &*self.provider,
-                ModelErrorKind::Protocol,
-                message,
-            ));
+            let kind = ModelErrorKind::Protocol;
+            return Err(ModelError::new(&*self.provider, kind, message));
         }
-        self.start_answer(Some(&response), events);
-        self.finish_answer("completed", response, events)
+        let mut events = Vec::new();
+        self.start_answer(Some(&response), &mut events);
+        self.finish_answer("completed", response, &mut events)?;
+        Ok(events)
     }
 
     fn start_answer(&mut self, response: Option<&Response>, events: &mut Vec<ModelEvent>) {
@@ -150,10 +145,9 @@ impl ResponsesDecoder {
                 items.add_content(address, content, delta, events);
             }
             (Some(content), "done") => {
+                let arguments = value_to_text(event.arguments.as_ref());
                 let whole = event.text.as_deref().or(event.refusal.as_deref());
-                let arguments = event.arguments.as_ref().map(arguments_as_json);
-                let whole = whole.or(arguments.as_deref()).unwrap_or_default();
-                items.add_whole_content(address, content, whole, events);
+                items.add_whole_content(address, content, whole.unwrap_or(&arguments), events);
             }
             (None, "added") => {
                 if let Some(item) = &event.item {
@@ -183,10 +177,7 @@ impl ResponsesDecoder {
             _ => event_status,
         };
         let usage = response.usage.map(Usage::from).unwrap_or_default();
-        if usage.is_known() {
-            let usage = Box::new(usage);
-            events.push(ModelEvent::Usage { usage });
-        }
+        emit_usage(usage, events);
         let output = usage.output_tokens.zip(self.unreported_limit);
         let at_limit = output.is_some_and(|(tokens, limit)| tokens >= limit);
         if status == "failed" {
@@ -202,7 +193,7 @@ impl ResponsesDecoder {
         }
         // A body that is not streamed, and some streams, have the items only in the last event.
         if self.items.is_empty() {
-            for (index, item) in (0..).zip(response.output.iter().flatten()) {
+            for (index, item) in (0..).zip(&response.output) {
                 let address = ItemAddress {
                     id: item.get("id").and_then(Value::as_str),
                     index: Some(index),

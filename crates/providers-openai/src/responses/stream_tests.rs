@@ -80,7 +80,7 @@ fn streamed_content_is_not_repeated_by_the_final_item() {
         at("response.output_text.delta", json!({"delta": "b"})),
         at("response.output_text.done", json!({"text": "ab"})),
         done(&item),
-        // A server that sends the item twice, or repeats its text.
+        // Some servers send an item twice, or repeat its text.
         done(&item),
         at("response.output_text.done", json!({"text": "ab"})),
         completed(),
@@ -192,9 +192,8 @@ fn the_token_count_reveals_an_unreported_output_limit() {
         let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
         let body =
             json!({"status": "completed", "output": [call], "usage": {"output_tokens": written}});
-        let mut events = Vec::new();
         let decoder = decoder().with_unreported_token_limit(limit);
-        decoder.read_body(&body.to_string(), &mut events).unwrap();
+        let events = decoder.read_body(&body.to_string()).unwrap();
         let answer = assemble_response("p", &events).unwrap();
         let call = answer.message.tool_uses().next().unwrap();
         (answer.finish.clone(), call.input.as_object().is_some())
@@ -280,7 +279,7 @@ fn nothing_counts_after_the_end() {
     assert_eq!(events.len(), count);
 }
 
-/// Properties of any input.
+/// Properties of every input.
 mod laws {
     use proptest::prelude::*;
 
@@ -346,7 +345,7 @@ mod laws {
         let text = prop_oneof![Just(""), Just("t"), Just("{}")];
         (kind, any_item(), id, index.clone(), index, text).prop_map(
             |(kind, item, id, output, content, text)| {
-                // Only items have them.
+                // Only events about items have the field `item`.
                 let item = kind.contains("output_item").then_some(item);
                 let response = (kind == "response.created").then(|| json!({"id": "r"}));
                 json!({"type": kind, "item": item, "item_id": id, "output_index": output,
@@ -399,7 +398,7 @@ mod laws {
     }
 }
 
-/// A search per call would take minutes.
+/// Fails by a time-out if each call needs a search through all calls, which would take minutes.
 #[test]
 fn many_calls_take_linear_time() {
     let count = 30_000;
@@ -419,7 +418,7 @@ fn many_calls_take_linear_time() {
             json!({"type": "response.function_call_arguments.delta", "item_id": "fc0",
                     "output_index": 0, "delta": " "}),
         );
-        // Complete without a status, so it may be incomplete.
+        // Every second call ends without a status, so it may be incomplete.
         if index % 2 == 1 {
             send(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
         }

@@ -5,9 +5,11 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Value, json};
-use switchboard_domain::{ChatRequest, JsonObject, ModelError, Warning, WarningKind};
+use switchboard_domain::{ChatRequest, JsonObject, ModelError, Warning};
 
-use switchboard_providers_common::request::invalid_request;
+use switchboard_providers_common::request::{
+    invalid_request, is_declared, warn_omitted_server_tool,
+};
 
 use super::{Function, server_tool::ServerTool};
 
@@ -105,10 +107,6 @@ impl<'a> ProviderTool<'a> {
         if request.extra.get(TOOLS).is_some_and(|it| !it.is_array()) {
             return Ok(own);
         }
-        let mut warn_dropped = |name: &str, why: &str| {
-            let message = format!("the provider's tool `{name}` was not sent: {why}");
-            warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
-        };
         let mut all: Vec<Self> = Vec::with_capacity(options.len() + own.len());
         for tool in options {
             let value = Value::Object(tool.to_declaration());
@@ -117,10 +115,11 @@ impl<'a> ProviderTool<'a> {
             if own.iter().any(|it| it.name.is_same_tool(&name)) {
                 continue;
             }
-            if request.tools.iter().any(|it| it.name == name.as_str()) {
-                warn_dropped(name.as_str(), "a tool of that name is declared");
+            let sent_as = name.as_str();
+            if is_declared(request, sent_as) {
+                warn_omitted_server_tool(sent_as, "a tool of that name is declared", warnings);
             } else if all.iter().any(|it| it.name.is_same_tool(&name)) {
-                warn_dropped(name.as_str(), "it is configured twice");
+                warn_omitted_server_tool(sent_as, "it is configured twice", warnings);
             } else {
                 all.push(Self { value, name });
             }

@@ -56,7 +56,7 @@ fn mapped_with(
     })
 }
 
-/// Maps a request with these tools in the options.
+/// Maps a request to the Responses API, with `tools` as the server tools of the options.
 fn configured(request: &ChatRequest, tools: &[ServerTool]) -> Result<Mapped, ModelError> {
     let unknown = ModelCapabilities::default();
     let options = ResponsesOptions {
@@ -82,7 +82,7 @@ fn chat(request: &ChatRequest, profile: &Profile) -> Mapped {
     }
 }
 
-/// Returns a request with these provider tools, functions and tool choice.
+/// Returns a request with the provider tools `own` in `extra`, and with functions.
 fn question(own: &Value, functions: &[&str], choice: ToolChoice) -> ChatRequest {
     let functions = functions.iter().map(|name| {
         let schema = json!({"type": "object", "properties": {}});
@@ -131,7 +131,7 @@ fn a_choice_may_mix_functions_and_provider_tools() {
         tool(only(&["sql", "f", "web_search", "wiki"]))["tools"],
         json!([sql, f, {"type": "web_search"}, wiki])
     );
-    // All functions only. `required` would allow the other tools too.
+    // The choice names all functions. `required` would also allow the provider tools.
     assert_eq!(tool(only(&["f", "g"]))["tools"], json!([f, g]));
     assert_eq!(
         tool(only(&["f", "g", "web_search", "wiki", "sql"])),
@@ -146,7 +146,7 @@ fn a_name_selects_the_function_before_the_provider_tool() {
     let choice = || only(&["web_search", "f"]);
     let mapped = responses(&question(&own, &["web_search", "f"], choice()));
     let function = |name: &str| json!({"type": "function", "name": name});
-    // Not `required`, which would allow the provider's search too.
+    // `required` would also allow the web search of the provider.
     let expected = json!([function("web_search"), function("f")]);
     assert_eq!(mapped.body["tool_choice"]["tools"], expected);
     assert_eq!(mapped.outcome, ToolChoiceOutcome::Native);
@@ -240,7 +240,7 @@ fn fields_of_the_caller_override_tools_and_choice() {
     assert_eq!(mapped.body["tools"][1], own[0]);
     let expected = json!({"type": "function", "name": "f"});
     assert_eq!(mapped.body["tool_choice"], expected);
-    // A value that is not a list is sent unchanged.
+    // A field `tools` in `extra` that is not a list is sent unchanged.
     let odd = responses(&question(&json!("all"), &["f"], ToolChoice::Auto));
     assert_eq!(odd.body["tools"], "all");
     let odd = responses(&question(&json!([3]), &["f"], ToolChoice::Auto));
@@ -281,7 +281,6 @@ fn a_choice_that_the_server_does_not_enforce_is_relaxed() {
     assert_eq!(mapped.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
 }
 
-/// Returns a request without tools.
 fn plain(choice: ToolChoice) -> ChatRequest {
     ChatRequest::new([Message::user("hi")]).with_tool_choice(choice)
 }
@@ -326,7 +325,7 @@ fn functions_are_sent_first_and_tools_of_the_request_last() {
         (&old, &wiki)
     );
     assert!(mapped.warnings.is_empty(), "{:?}", mapped.warnings);
-    // Several groups of tools are possible.
+    // A request may have several tools of the type `namespace`.
     let group = |name: &str| {
         let tools = json!([{"type": "custom", "name": "t"}]);
         json!({"type": "namespace", "name": name, "description": "", "tools": tools})
@@ -335,7 +334,7 @@ fn functions_are_sent_first_and_tools_of_the_request_last() {
     let request = question(&json!([group("b")]), &[], ToolChoice::Auto);
     let mapped = configured(&request, &[configured_group]).unwrap();
     assert_eq!(mapped.tools(), ["a", "b"]);
-    // A value in place of the list replaces all tools.
+    // A field `tools` in `extra` that is not a list replaces all tools.
     let mapped = configured(&question(&json!("all"), &[], ToolChoice::Auto), &tools).unwrap();
     assert_eq!(mapped.body["tools"], "all");
     let expected = json!(["reasoning.encrypted_content"]);
@@ -397,7 +396,7 @@ fn results_are_requested_for_the_sent_tools_only() {
             "code_interpreter_call.outputs"
         ])
     );
-    // Only the allowed tools are sent to a server without allowed tools.
+    // A server without support for `allowed_tools` gets only the tools that the choice names.
     assert_eq!(
         include(all, only(&["web_search"]), &Profile::xai()),
         json!([
@@ -408,7 +407,7 @@ fn results_are_requested_for_the_sent_tools_only() {
     let none = json!(["reasoning.encrypted_content"]);
     let others = json!([{"type": "web_search_preview"}, {"type": "shell"}, {"type": "custom", "name": "web_search"}]);
     assert_eq!(include(others, ToolChoice::Auto, &openai), none);
-    // A model without reasoning, and an `include` of the caller.
+    // The model does not reason, and the caller's `extra` has the field `include`.
     let mut request = question(&search_and_code(), &[], ToolChoice::Auto);
     let own = json!([
         "message.output_text.logprobs",

@@ -119,12 +119,20 @@ pub(crate) fn compile_answer_schema<'a>(
         let what =
             format!("the API does not enforce schema `{name}`, and the answer may differ from it");
         warn_schema_changes(&what, Some(why), warnings);
-        return to_loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
+        return SentSchema {
+            schema: compile(schema, Dialect::OpenAiLoose).schema,
+            strict: false,
+            needs_restore: false,
+        };
     }
     let changes = list_changes(strict.lossy_changes_after_restore());
     let what = format!("the API does not enforce all of schema `{name}`");
     warn_schema_changes(&what, changes, warnings);
-    to_strict_schema(strict)
+    SentSchema {
+        needs_restore: strict.needs_restore(),
+        schema: strict.schema,
+        strict: true,
+    }
 }
 
 /// Text of a warning: why the API does not enforce a schema whose root object allows any keys.
@@ -137,22 +145,6 @@ fn strict_root_forbids_keys(schema: &Value, strict: &CompiledSchema<'_>) -> bool
     let allows_no_key = schema.get("additionalProperties") == Some(&Value::Bool(false));
     let is_intended = allows_no_key || schema.get("properties").is_some_and(Value::is_object);
     properties.is_none_or(Map::is_empty) && !is_intended
-}
-
-fn to_strict_schema(strict: CompiledSchema<'_>) -> SentSchema<'_> {
-    SentSchema {
-        needs_restore: strict.needs_restore(),
-        schema: strict.schema,
-        strict: true,
-    }
-}
-
-fn to_loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
-    SentSchema {
-        schema,
-        strict: false,
-        needs_restore: false,
-    }
 }
 
 /// Returns `schema` with a missing `type` or `properties` added, if it is an object schema with

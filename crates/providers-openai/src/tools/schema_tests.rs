@@ -43,7 +43,7 @@ fn alternatives_at_the_root_are_one_object_and_the_warning_names_tool_and_place(
         "{}",
         warnings[0]
     );
-    // A keyword that is described loses nothing.
+    // The constraint of `not` is stated in the description.
     let not = json!({"type": "object", "properties": {"a": {}}, "not": {"required": ["b"]}});
     let (sent, _, _, warnings) = declared(&not, &Profile::openai());
     assert!(sent["description"].is_string() && sent.get("not").is_none());
@@ -62,7 +62,7 @@ fn root_combinators_stay_for_servers_that_support_them() {
         sent,
         json!({"anyOf": untyped["anyOf"], "type": "object", "properties": {}})
     );
-    // The rest of the schema is changed there too.
+    // A root with `$ref` is compiled, although the server allows combinators at the root.
     let reference = json!({"$ref": "#/definitions/a", "definitions": {"a": either()}});
     let (sent, ..) = declared(&reference, &Profile::vllm());
     assert_eq!((&sent["type"], sent.get("$ref")), (&json!("object"), None));
@@ -86,7 +86,7 @@ fn tools_are_strict_if_configured_and_faithful() {
     whole["required"] = json!(["city", "days"]);
     let (_, strict, reshapes, _) = declared(&whole, &strict_profile());
     assert!(strict && !reshapes);
-    // Off by default.
+    // Strict tools are off in every profile.
     for name in Profile::NAMES {
         let profile = Profile::from_name(name).unwrap();
         assert!(!declared(&whole, &profile).1, "{name}");

@@ -57,10 +57,7 @@ pub(crate) fn map_conversation<'a>(
 ) -> Result<WireConversation<'a>, ModelError> {
     let mut turns = ConversationTurns {
         inline_instructions: rules.is_some_and(|rules| rules.later_instructions),
-        moved_instructions: 0,
-        system: Vec::new(),
-        list: Vec::with_capacity(request.messages.len()),
-        pending_instructions: Vec::new(),
+        ..ConversationTurns::default()
     };
     for message in &request.messages {
         turns.add_message(message, &mut mapper);
@@ -96,6 +93,7 @@ pub(crate) fn map_conversation<'a>(
     })
 }
 
+#[derive(Default)]
 struct ConversationTurns<'a> {
     /// Whether the model accepts system messages between other messages.
     inline_instructions: bool,

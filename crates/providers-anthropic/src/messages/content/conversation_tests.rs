@@ -73,7 +73,7 @@ fn result(id: &str) -> ToolResult {
     ToolResult::text(id, "f", "r")
 }
 
-/// The role and the first words or types of each message.
+/// Returns the role of each message and the text or the type of its blocks.
 fn outline(mapped: &Mapped) -> Vec<String> {
     let messages = mapped.messages.as_array().unwrap().iter();
     let outline = messages.map(|message| {
@@ -123,7 +123,7 @@ fn later_instructions_stay_in_place_if_the_model_supports_it() {
         ]
     );
     assert!(new.warnings.is_empty());
-    // Other models get them in `system`.
+    // For older models, instructions within the conversation move to `system`.
     let old = map(conversation(), OLD);
     let expected = json!([text("a"), text("b"), text("c"), text("d")]);
     assert_eq!(old.system, expected);
@@ -193,7 +193,7 @@ fn a_conversation_that_ends_with_the_assistant_is_adjusted_for_the_model() {
     let new = map(prefill(), NEW);
     assert_eq!(new.messages[2], user(&[text("Continue.")]));
     assert_eq!(kinds(&new), [WarningKind::PartDowngraded]);
-    // No message may follow a paused turn.
+    // After a paused turn, no message is added.
     let own = |provider: &str| {
         Part::Opaque(Opaque {
             kind: "server_tool_use".into(),
@@ -358,7 +358,7 @@ fn any_message() -> impl Strategy<Value = Message> {
         .prop_map(|(role, parts)| Message::new(role, parts))
 }
 
-/// The rules of the API about the order of messages and blocks.
+/// Asserts that the order of messages and blocks follows the API's rules.
 fn assert_lawful(messages: &[Value]) {
     assert_eq!(messages[0]["role"], "user");
     let mut open: Vec<Value> = Vec::new();

@@ -13,20 +13,14 @@ impl ContentMapper<'_> {
     /// does not support the media type.
     pub(super) fn map_resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
         if let Some(media_type) = supported_image_type(media_type) {
+            let source = BlockSource::Base64 { media_type, data };
             let supported = self.capabilities.images != Some(false);
-            return supported.then_some(Block::Image {
-                source: BlockSource::Base64 { media_type, data },
-            });
+            return supported.then_some(Block::Image { source });
         }
-        if media_type_essence(media_type).eq_ignore_ascii_case("application/pdf") {
+        if is_pdf(media_type) {
+            let (source, title) = (pdf_source(data), None);
             let supported = self.capabilities.documents != Some(false);
-            return supported.then_some(Block::Document {
-                source: BlockSource::Base64 {
-                    media_type: "application/pdf",
-                    data,
-                },
-                title: None,
-            });
+            return supported.then_some(Block::Document { source, title });
         }
         if is_text_media_type(media_type) {
             return text_block(decode_text(data)?);
@@ -65,12 +59,8 @@ impl ContentMapper<'_> {
             },
             _ => return self.media_as_text("document", media, "its source is not supported"),
         };
-        let source = if media_type_essence(media_type).eq_ignore_ascii_case("application/pdf") {
-            Some(BlockSource::Base64 {
-                media_type: "application/pdf",
-                data,
-            })
-            .filter(|_| self.capabilities.documents != Some(false))
+        let source = if is_pdf(media_type) {
+            Some(pdf_source(data)).filter(|_| self.capabilities.documents != Some(false))
         } else if is_text_media_type(media_type) {
             decode_text(data)
                 .filter(|text| !text.trim().is_empty())
@@ -94,19 +84,24 @@ impl ContentMapper<'_> {
     /// Converts a document at a URL. The API downloads only PDF documents. For another document,
     /// returns a text block with its title and URL.
     fn map_document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
-        let is_pdf =
-            media_type_essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
         let title = document.title.as_deref();
-        if is_pdf && self.capabilities.documents != Some(false) {
-            return Block::Document {
-                source: BlockSource::Url { url },
-                title,
-            };
+        if is_pdf(&document.media.media_type) && self.capabilities.documents != Some(false) {
+            let source = BlockSource::Url { url };
+            return Block::Document { source, title };
         }
         let name = format!("[{}: {url}]", title.unwrap_or("document"));
         let why = "this API downloads only PDF";
         Block::from_text(self.warnings.warn_sent_as_text(name, why))
     }
+}
+
+fn is_pdf(media_type: &str) -> bool {
+    media_type_essence(media_type).eq_ignore_ascii_case("application/pdf")
+}
+
+fn pdf_source(data: &str) -> BlockSource<'_> {
+    let media_type = "application/pdf";
+    BlockSource::Base64 { media_type, data }
 }
 
 /// Returns the media type of an image as the API names it: `image/jpg` becomes `image/jpeg`.

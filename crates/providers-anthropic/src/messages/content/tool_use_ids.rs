@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use switchboard_providers_common::tool_use_ids::hash_tool_use_id;
+
 /// Returns a tool use id that matches `^[a-zA-Z0-9_-]+$`, as the API requires.
 ///
 /// An id of another provider that does not match is replaced by a hash. The hash is the same in
@@ -11,14 +13,7 @@ pub(crate) fn to_valid_tool_use_id(id: &str) -> Cow<'_, str> {
     if !id.is_empty() && id.bytes().all(is_valid) {
         return Cow::Borrowed(id);
     }
-    Cow::Owned(format!("call_{:016x}", hash_text(id)))
-}
-
-/// Returns the 64-bit FNV-1a hash of a text.
-fn hash_text(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    Cow::Owned(format!("call_{:016x}", hash_tool_use_id(id)))
 }
 
 #[cfg(test)]
@@ -39,7 +34,7 @@ mod tests {
             assert!(sent.starts_with("call_") && sent.is_ascii(), "{sent}");
             assert_eq!(sent, to_valid_tool_use_id(&sent), "already valid");
         }
-        // Prompt caches need the same bytes in every release.
+        // The hash must never change, because prompt caches need identical requests.
         assert_eq!(
             to_valid_tool_use_id("functions.get:0"),
             "call_26b11359279f1206"

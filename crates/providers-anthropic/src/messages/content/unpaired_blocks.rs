@@ -114,7 +114,7 @@ mod tests {
         Message::new(Role::Assistant, parts)
     }
 
-    /// Returns whether the call and the result with this id are unpaired.
+    /// Returns two flags: whether the call with this id and the result with this id are unpaired.
     fn unpaired(messages: Vec<Message>, id: &str) -> (bool, bool) {
         let request = ChatRequest::new(messages);
         let model = model();
@@ -152,7 +152,7 @@ mod tests {
     fn a_result_whose_call_was_trimmed_is_unpaired() {
         let trimmed = vec![Message::user("?"), assistant(&[found("s")])];
         assert_eq!(unpaired(trimmed, "s"), (false, true));
-        // Blocks of another provider are sent as text anyway.
+        // Blocks of another provider are never unpaired, because they are sent as text.
         let foreign = Message::new(Role::Assistant, [block("acme", found("s"))]);
         assert_eq!(unpaired(vec![foreign], "s"), (false, false));
     }

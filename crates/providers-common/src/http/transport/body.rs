@@ -139,7 +139,7 @@ mod tests {
             (error.http_status(), error.request_id()),
             (Some(200), Some("req_1"))
         );
-        // The connection is closed.
+        // The body has closed the channel after the error.
         assert!(send.send("too late").is_err());
         assert!(body.next().await.is_none() && body.next().await.is_none());
     }

@@ -1,7 +1,5 @@
 //! HTTP requests to providers, and their headers.
 
-use std::fmt;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -132,10 +130,12 @@ impl Headers {
 }
 
 /// An HTTP request to a provider. All attempts share its body.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct HttpRequest {
+    #[debug("{:?}", redact::strip_address_secrets(url))]
     pub(super) url: String,
     pub(super) headers: Headers,
+    #[debug("{:?} bytes", body.as_ref().map(Bytes::len))]
     pub(super) body: Option<Bytes>,
     pub(super) expected: &'static [&'static str],
 }
@@ -190,16 +190,6 @@ impl HttpRequest {
     }
 }
 
-impl fmt::Debug for HttpRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpRequest")
-            .field("url", &redact::strip_address_secrets(&self.url))
-            .field("headers", &self.headers)
-            .field("body_bytes", &self.body.as_ref().map(Bytes::len))
-            .field("expected", &self.expected)
-            .finish()
-    }
-}
 
 #[cfg(test)]
 mod tests {

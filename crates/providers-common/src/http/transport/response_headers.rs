@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads lines such as `retry-after: 3`.
+    /// Parses headers from lines such as `retry-after: 3`.
     fn headers(lines: &str) -> HeaderMap {
         let pairs = lines.lines().filter_map(|line| line.split_once(": "));
         let pairs = pairs.map(|(name, value)| {

@@ -1,4 +1,4 @@
-//! Requests that a server refuses before it looks at them, over real HTTP/2 on loopback.
+//! Requests that a server refuses without processing them, over HTTP/2 on the loopback interface.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,17 +13,18 @@ use tokio::{
 use super::*;
 use crate::StatusClassifier;
 
-/// How a server turns a request away.
+/// How a server refuses a request.
 #[derive(Clone, Copy)]
-enum Turned {
-    /// Its stream is reset.
-    Away(Reason),
-    /// The same behind the head of an answer.
-    AwayInMid(Reason),
+enum Refusal {
+    /// The server resets the request's stream before an answer.
+    BeforeAnswer(Reason),
+    /// The server resets the stream after the headers of an answer.
+    DuringAnswer(Reason),
 }
 
-/// Turns the first requests away and answers those after them; counts them all.
-async fn server(first: usize, turned: Turned) -> (String, Arc<AtomicUsize>) {
+/// Starts a server that refuses the `first` requests and answers the later ones. Returns its URL
+/// and the counter of all requests.
+async fn server(first: usize, refusal: Refusal) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     let count = Arc::new(AtomicUsize::new(0));
@@ -37,11 +38,12 @@ async fn server(first: usize, turned: Turned) -> (String, Arc<AtomicUsize>) {
                     let head = Response::builder().header("content-type", "application/json");
                     let head = head.body(()).unwrap();
                     if counted.fetch_add(1, Ordering::SeqCst) < first {
-                        match turned {
-                            Turned::Away(reason) => respond.send_reset(reason),
-                            Turned::AwayInMid(reason) => {
+                        match refusal {
+                            Refusal::BeforeAnswer(reason) => respond.send_reset(reason),
+                            Refusal::DuringAnswer(reason) => {
                                 let mut body = respond.send_response(head, false).unwrap();
-                                // A reset takes the place of what is not written yet.
+                                // This call writes the headers: a reset would discard headers that
+                                // are not yet written.
                                 assert!(connection.accept().now_or_never().is_none());
                                 body.send_reset(reason);
                             }
@@ -57,9 +59,9 @@ async fn server(first: usize, turned: Turned) -> (String, Arc<AtomicUsize>) {
     (address, count)
 }
 
-/// Reads the request of a connection, as frames (RFC 9113, section 4.1), and says farewell as if it
-/// had not come.
-async fn farewell(stream: &mut TcpStream) {
+/// Reads the frames of a request (RFC 9113, section 4.1), and answers with GOAWAY, which states
+/// that the server processed no request.
+async fn reject_with_goaway(stream: &mut TcpStream) {
     const HEADERS: u8 = 1;
     let mut preface = [0; 24];
     stream.read_exact(&mut preface).await.unwrap();
@@ -73,21 +75,21 @@ async fn farewell(stream: &mut TcpStream) {
             break;
         }
     }
-    // SETTINGS without any, then GOAWAY: no stream was looked at, no error.
+    // An empty SETTINGS frame, and a GOAWAY frame with the last stream 0 and no error.
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     let go_away = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     stream.write_all(&settings).await.unwrap();
     stream.write_all(&go_away).await.unwrap();
 }
 
-/// What comes of a POST that is sent once as far as its policy goes.
-async fn asked(address: &str) -> Result<HttpAnswer, ModelError> {
+/// Sends a POST request with a retry policy that allows one attempt.
+async fn post_without_retry(address: &str) -> Result<HttpAnswer, ModelError> {
     let config = TransportConfig {
         retry: RetryPolicy::never_retry(),
         ..TransportConfig::default()
     };
     let mut transport = HttpTransport::new("acme", &config).unwrap();
-    // Without TLS nobody agrees on HTTP/2; all else is as it is made for a provider.
+    // Without TLS, the client cannot negotiate HTTP/2, so this setting selects it.
     let builder = client_builder(&config).http2_prior_knowledge();
     transport.client = builder.build().unwrap();
     let request = HttpRequest::new(address).with_json("{}");
@@ -96,8 +98,8 @@ async fn asked(address: &str) -> Result<HttpAnswer, ModelError> {
 
 #[tokio::test]
 async fn a_refused_stream_is_repeated_without_pause() {
-    let (address, count) = server(2, Turned::Away(Reason::REFUSED_STREAM)).await;
-    let answer = asked(&address).await.unwrap();
+    let (address, count) = server(2, Refusal::BeforeAnswer(Reason::REFUSED_STREAM)).await;
+    let answer = post_without_retry(&address).await.unwrap();
     assert_eq!(answer.first_body_bytes().as_ref(), b"{}");
     assert_eq!(count.load(Ordering::SeqCst), 3);
 }
@@ -106,10 +108,10 @@ async fn a_refused_stream_is_repeated_without_pause() {
 async fn a_request_after_goaway_is_repeated_without_pause() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
-    let asking = asked(&address);
+    let asking = post_without_retry(&address);
     let answering = async {
         let (mut first, _) = listener.accept().await.unwrap();
-        farewell(&mut first).await;
+        reject_with_goaway(&mut first).await;
         let (second, _) = listener.accept().await.unwrap();
         let mut connection = h2::server::handshake(second).await.unwrap();
         let (_request, mut respond) = connection.accept().await.unwrap().unwrap();
@@ -118,7 +120,7 @@ async fn a_request_after_goaway_is_repeated_without_pause() {
             .send_response(head.body(()).unwrap(), false)
             .unwrap();
         body.send_data(Bytes::from_static(b"{}"), true).unwrap();
-        // It is sent while the connection is waited on.
+        // The answer is sent only while the connection is polled.
         while connection.accept().await.is_some() {}
     };
     let answer = tokio::select! {
@@ -130,15 +132,15 @@ async fn a_request_after_goaway_is_repeated_without_pause() {
 
 #[tokio::test]
 async fn only_unprocessed_requests_are_repeated_a_limited_number_of_times() {
-    for (first, turned, asked_for) in [
-        (9, Turned::Away(Reason::REFUSED_STREAM), 3),
-        (1, Turned::Away(Reason::INTERNAL_ERROR), 1),
-        // Whatever it says: it has begun to answer.
-        (1, Turned::AwayInMid(Reason::REFUSED_STREAM), 1),
+    for (first, refusal, expected_count) in [
+        (9, Refusal::BeforeAnswer(Reason::REFUSED_STREAM), 3),
+        (1, Refusal::BeforeAnswer(Reason::INTERNAL_ERROR), 1),
+        // The server has begun to answer, so the request is not repeated.
+        (1, Refusal::DuringAnswer(Reason::REFUSED_STREAM), 1),
     ] {
-        let (address, count) = server(first, turned).await;
-        let error = asked(&address).await.unwrap_err();
+        let (address, count) = server(first, refusal).await;
+        let error = post_without_retry(&address).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Connection);
-        assert_eq!(count.load(Ordering::SeqCst), asked_for);
+        assert_eq!(count.load(Ordering::SeqCst), expected_count);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Level, Map, NormalSchema, SchemaLowering, SchemaMembers, text};
 use crate::schema::{
     change::ChangeKind,
-    keywords::{is_annotation, visit_schemas},
+    keywords::{extend_distinct, is_annotation, visit_schemas},
     merge::{expand_schema, intersect_schemas},
 };
 
@@ -71,11 +71,7 @@ impl SchemaLowering<'_, '_> {
                 Some(Value::Array(nested)) if is_union => std::mem::take(nested),
                 _ => vec![Value::Object(alternative)],
             };
-            for alternative in found {
-                if !lowered.contains(&alternative) {
-                    lowered.push(alternative);
-                }
-            }
+            extend_distinct(&mut lowered, found);
         }
         self.join_alternatives(lowered, &annotations, is_nullable, at)
     }

@@ -5,18 +5,18 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::{
-    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, NormalSchema, SchemaMembers,
-    decrement_step_budget, find_value_kinds, text,
+    MAX_ALTERNATIVES, Map, NormalSchema, SchemaMembers, decrement_step_budget, find_value_kinds, text,
 };
-use crate::schema::{keywords::const_or_enum, merge::expand_schema};
+use crate::schema::{
+    keywords::{const_or_enum, extend_distinct},
+    merge::expand_schema,
+};
 
 /// Adds the properties of all alternatives to `root`. Returns whether there are several
-/// alternatives: `root` then allows more values than the alternatives do.
-pub(super) fn merge_alternatives(normal: &NormalSchema, root: &mut Map, alternatives: &[Value]) -> bool {
-    merge_nested_alternatives(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
-}
-
-fn merge_nested_alternatives(
+/// alternatives: `root` then allows more values than the alternatives do. `depth` is the maximum
+/// nesting depth of further alternatives, and `steps` is the number of schemas that may still be
+/// examined.
+pub(super) fn merge_alternatives(
     normal: &NormalSchema,
     root: &mut Map,
     alternatives: &[Value],
@@ -38,7 +38,7 @@ fn merge_nested_alternatives(
         }
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(nested)) = alternative.shift_remove(keyword) {
-                merge_nested_alternatives(normal, &mut alternative, &nested, depth - 1, steps);
+                merge_alternatives(normal, &mut alternative, &nested, depth - 1, steps);
             }
         }
         found.push(alternative);
@@ -82,17 +82,13 @@ fn merge_properties(root: &Map, alternatives: &[Map]) -> Map {
             None => found.push((name, vec![schema])),
         }
     }
-    for (name, mut schemas) in found {
+    for (name, schemas) in found {
         // If an alternative lacks the property, the schemas of the other alternatives must not be
         // added to the root's own schema of the property.
         let is_partial = schemas.len() < alternatives.len();
-        let mut seen = Vec::new();
-        schemas.retain(|schema| {
-            let is_new = !seen.contains(schema);
-            seen.push(*schema);
-            is_new
-        });
-        let either = union_of_schemas(&schemas);
+        let mut distinct = Vec::new();
+        extend_distinct(&mut distinct, schemas);
+        let either = union_of_schemas(&distinct);
         let schema = match united.get(name) {
             Some(ours) if is_partial || *ours == either => continue,
             Some(ours) if *ours != json!({}) => json!({"allOf": [ours, either]}),
@@ -119,11 +115,7 @@ fn union_of_schemas(schemas: &[&Value]) -> Value {
         return json!({ "anyOf": schemas });
     };
     let mut values: Vec<&Value> = Vec::new();
-    for value in listed.into_iter().flatten() {
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
+    extend_distinct(&mut values, listed.into_iter().flatten());
     let mut out = Map::new();
     out.extend(kind.map(|kind| ("type".to_owned(), kind.clone())));
     out.set("enum", json!(values));

@@ -33,7 +33,7 @@ fn use_of(id: &str, name: &str, input: ToolInput) -> Part {
     Part::ToolUse(ToolUse::new(id, name, input))
 }
 
-/// A conversation with everything that has to become text.
+/// Returns a conversation with every kind of content that is converted to text.
 fn long_request() -> ChatRequest {
     let mut request = request();
     let mut image = ToolResult::text("3", "get_map", "A map.");
@@ -68,7 +68,7 @@ fn long_request() -> ChatRequest {
     request
 }
 
-/// The messages as a person reads them.
+/// Returns the messages as readable text.
 fn shown(request: &ChatRequest) -> String {
     let mut lines = Vec::new();
     for message in &request.messages {
@@ -95,7 +95,7 @@ fn the_history_is_converted_as_in_a_whole_request() {
         (&long.tools, &long.tool_choice)
     );
     let prepared = FREE.prepare_request(&long).request;
-    // Only the instructions differ.
+    // Only the first message, which has the instructions, differs.
     assert_eq!(converted.messages[1..], prepared.messages[1..]);
     assert_eq!(converted.messages[0], long.messages[0]);
 }
@@ -276,12 +276,12 @@ fn a_form_for_the_answer_is_one_alternative_beside_the_calls() {
     assert!(validator.is_valid(&json!({"sum": 1.5})));
     assert!(!validator.is_valid(&json!({"sum": "x"})));
     assert!(validator.is_valid(&json!({"name": "get_time", "arguments": {}})));
-    // Where the server cannot hold an answer to it, the adapter decides about the format.
+    // Without `constrained`, the response format of the request is kept.
     assert_eq!(
         FREE.prepare_request(&request).request.response_format,
         format
     );
-    // A call is no answer yet.
+    // A required call is not an answer, so the response schema does not apply to it.
     request.tool_choice = ToolChoice::Required;
     assert_eq!(
         FREE.prepare_request(&request).request.response_format,

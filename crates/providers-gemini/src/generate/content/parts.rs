@@ -8,7 +8,9 @@ use switchboard_domain::{
     Reasoning, Text, ToolUse, WarningKind,
 };
 
-use switchboard_providers_common::{ContentWarnings, ToolUseInput, tool_names::ToolNames};
+use switchboard_providers_common::{
+    ContentWarnings, ToolUseInput, media::media_type_essence, tool_names::ToolNames,
+};
 
 use crate::capabilities::ModelSeries;
 use crate::generate::wire::{self, FileData, FunctionCall, InlineData, PartData, PartWithMetadata};
@@ -277,7 +279,7 @@ fn parse_data_url(url: &str) -> Option<(&str, &str)> {
 /// refuses ("Unsupported MIME type: application/json") becomes `text/plain`, and a synonym such as
 /// `image/jpg` becomes the standard name.
 fn accepted_media_type(media_type: &str) -> Cow<'_, str> {
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let essence = media_type_essence(media_type);
     let lower = essence.to_ascii_lowercase();
     let is_text = match lower.as_str() {
         "application/json"

@@ -144,7 +144,7 @@ mod tests {
                 );
             }
         }
-        // An answer may be anything.
+        // An answer need not be an object.
         let list = json!({"type": "array", "items": {"type": "string"}});
         let sent = compile_answer_schema(&list, SchemaLanguage::JsonSchema, "a", &mut Vec::new());
         assert_eq!(sent["type"], "array");

@@ -1,4 +1,4 @@
-//! The API's own tools, alone and beside functions, and every choice among them.
+//! Tests of server tools, with and without functions, for each tool choice.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -42,7 +42,7 @@ fn mixed(choice: ToolChoice) -> ChatRequest {
 }
 
 struct Sent {
-    /// The names of the functions, and the fields of the other entries.
+    /// The names of the functions and the field names of the server tools.
     tools: Vec<String>,
     config: Value,
     outcome: ToolChoiceOutcome,
@@ -128,7 +128,7 @@ fn a_choice_among_them_that_the_wire_cannot_say_is_never_dropped_in_silence() {
 
 #[test]
 fn beside_functions_the_model_is_told_to_show_what_they_did() {
-    // `AUTO` is refused there.
+    // The API refuses the mode `AUTO` if a request has server tools and functions.
     let auto = send(&mixed(ToolChoice::Auto), NEW, all()).unwrap();
     assert_eq!(auto.tools, EVERY);
     assert_eq!(auto.config, beside(&json!({"mode": "VALIDATED"})));
@@ -143,7 +143,7 @@ fn beside_functions_the_model_is_told_to_show_what_they_did() {
         assert_eq!(sent.outcome, ToolChoiceOutcome::Native);
         assert!(sent.warnings.is_empty());
     }
-    // None: functions are forbidden, and the others cannot be but by not sending them.
+    // Only functions can be forbidden by a mode, so the server tools are not sent.
     let none = send(&mixed(ToolChoice::None), NEW, all()).unwrap();
     assert_eq!(none.tools, ["get_weather", "list_cities"]);
     let expected = json!({"functionCallingConfig": {"mode": "NONE"}});
@@ -162,7 +162,7 @@ fn a_choice_that_names_one_beside_functions_leaves_only_what_it_names() {
     assert_eq!(sent.tools, ["list_cities", "googleSearch"]);
     assert_eq!(sent.config, beside(&json!({"mode": "VALIDATED"})));
     assert!(sent.is_relaxed());
-    // An older model takes only the function then, which can be forced.
+    // An older model does not accept both, so only the function is sent and forced.
     let old = send(&mixed(both), OLD, all()).unwrap();
     assert_eq!(old.tools, ["list_cities"]);
     let calling = json!({"mode": "ANY", "allowedFunctionNames": ["list_cities"]});
@@ -179,11 +179,11 @@ fn older_models_take_functions_or_them() {
         let expected = json!({"functionCallingConfig": {"mode": "AUTO"}});
         assert_eq!(sent.config, expected);
         assert_eq!(sent.warnings, [WarningKind::ToolUnavailable; 3]);
-        // Named, they are what is wanted.
+        // If the tool choice names a server tool, that tool is sent and the functions are not.
         let sent = send(&mixed(only(&["google_search"])), model, all()).unwrap();
         assert_eq!(sent.tools, ["googleSearch"]);
     }
-    // Of whom nothing is known, it is tried.
+    // For an unknown model, functions and server tools are both sent.
     let sent = send(&mixed(ToolChoice::Auto), "acme", all()).unwrap();
     assert_eq!(sent.tools, EVERY);
 }

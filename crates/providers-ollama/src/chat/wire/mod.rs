@@ -4,4 +4,4 @@ mod request;
 mod response;
 
 pub use request::{Body, Function, FunctionCall, Message, RoleName, Think, Tool, ToolCall};
-pub use response::{Chunk, ResponseArguments, ResponseFunction, ResponseMessage, ResponseToolCall};
+pub use response::{Chunk, ResponseFunction, ResponseMessage, ResponseToolCall};

@@ -74,21 +74,6 @@ pub struct ResponseToolCall {
 pub struct ResponseFunction {
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub name: Option<String>,
-    pub arguments: ResponseArguments,
-}
-
-/// Arguments of a call. Some compatible servers send JSON text instead of an object.
-#[derive(Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub struct ResponseArguments(pub Value);
-
-impl ResponseArguments {
-    /// Converts the arguments to JSON text. Missing arguments become an empty text.
-    pub(crate) fn into_json(self) -> String {
-        match self.0 {
-            Value::Null => String::new(),
-            Value::String(text) => text,
-            value => value.to_string(),
-        }
-    }
+    /// Arguments of the call. Some compatible servers send JSON text instead of an object.
+    pub arguments: Value,
 }

@@ -22,9 +22,6 @@ pub struct Event {
     /// Output item that the event starts or completes.
     #[serde(deserialize_with = "deserialize_lenient_object")]
     pub item: Option<JsonObject>,
-    /// Part of a message or of reasoning that the event starts or completes.
-    #[serde(deserialize_with = "deserialize_lenient_object")]
-    pub part: Option<JsonObject>,
     /// Id of the item that the event is about.
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub item_id: Option<String>,
@@ -58,8 +55,8 @@ pub struct Response {
     /// Status of the answer: `completed`, `incomplete`, `failed`, `cancelled`, `in_progress`, …
     #[serde(deserialize_with = "deserialize_lenient_scalar")]
     pub status: Option<String>,
-    #[serde(deserialize_with = "deserialize_optional_list")]
-    pub output: Option<Vec<JsonObject>>,
+    #[serde(deserialize_with = "deserialize_lenient_list")]
+    pub output: Vec<JsonObject>,
     #[serde(deserialize_with = "deserialize_lenient_object")]
     pub usage: Option<UsageReport>,
     /// Error object of a failed answer.
@@ -114,10 +111,4 @@ impl From<UsageReport> for Usage {
             server_tool_requests: report.num_server_side_tools_used,
         }
     }
-}
-
-fn deserialize_optional_list<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<JsonObject>>, D::Error> {
-    deserialize_lenient_list(deserializer).map(Some)
 }
