@@ -153,7 +153,7 @@ struct Known {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_outlives_a_kill() {
+async fn acknowledged_writes_survive_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let mut known = HashMap::new();

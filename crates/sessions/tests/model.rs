@@ -570,7 +570,7 @@ async fn compare(store: &Store, owner: usize, model: &Model) {
 
 /// Checks that an export of imported sessions equals the original export, except that unfinished
 /// runs are finished.
-async fn comes_back(store: &Store, elsewhere: &Store, owner: &Principal) {
+async fn check_export_of_import(store: &Store, elsewhere: &Store, owner: &Principal) {
     let first = exported(store, owner).await;
     let imported = elsewhere
         .import(owner, first.as_bytes(), ImportIdPolicy::Keep)
@@ -621,7 +621,7 @@ proptest! {
     })]
 
     #[test]
-    fn the_store_does_what_the_model_does(
+    fn the_store_behaves_like_the_model_in_memory(
         ops in prop::collection::vec((0..2_usize, op()), 1..60),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -650,7 +650,7 @@ proptest! {
                 .durability(Durability::ProcessCrash);
             let copies = Store::open(copies).await.unwrap();
             for owner in 0..2 {
-                comes_back(&stores.stores[owner], &copies, &principal(owner)).await;
+                check_export_of_import(&stores.stores[owner], &copies, &principal(owner)).await;
             }
             copies.close().await;
             for store in &stores.stores {

@@ -41,12 +41,12 @@ async fn postgres_behaves_the_same() {
         server.unwrap_or_else(|| panic!("no PostgreSQL server is installed. {}", server::WHERE));
     let own: [(&str, suite::Behaviour); 8] = own![
         a_wrong_password_is_not_shown,
-        who_may_not_make_tables_opens_a_store_that_is_there,
-        a_session_is_not_forgotten_while_its_run_is_taken_up,
+        a_user_without_the_right_to_create_tables_opens_an_existing_store,
+        a_session_is_not_deleted_while_its_run_is_acquired,
         a_server_without_free_connections_is_waited_for,
         a_silent_server_is_given_up,
         lost_connections_are_made_again,
-        who_was_taken_for_dead_finds_out,
+        an_instance_that_was_treated_as_dead_detects_it,
         two_schemas_of_one_database_are_two_stores,
     ];
     let all: Vec<_> = suite::ALL.iter().copied().chain(own).collect();
@@ -117,7 +117,7 @@ async fn user(admin: &mut PgConnection, place: &Place, name: &str) -> String {
     url.replace("//switchboard:", &format!("//{name}:"))
 }
 
-async fn who_may_not_make_tables_opens_a_store_that_is_there(place: Place) {
+async fn a_user_without_the_right_to_create_tables_opens_an_existing_store(place: Place) {
     let mut admin = admin(&place).await;
     let url = user(&mut admin, &place, "early").await;
     match Store::open(StoreOptions::postgres(url)).await {
@@ -137,7 +137,7 @@ async fn who_may_not_make_tables_opens_a_store_that_is_there(place: Place) {
     assert_eq!(taken.last_event, 2);
 }
 
-async fn a_session_is_not_forgotten_while_its_run_is_taken_up(place: Place) {
+async fn a_session_is_not_deleted_while_its_run_is_acquired(place: Place) {
     let store = place.open().await;
     suite::at_work(&store, "s", "r").await;
     release(&store, "r", RunState::Waiting, 1, &[]).await;
@@ -348,7 +348,7 @@ async fn until(store: &Store, run: &str, expected: RunState) {
     panic!("run {run} is still {:?}", state(store, run).await);
 }
 
-async fn who_was_taken_for_dead_finds_out(place: Place) {
+async fn an_instance_that_was_treated_as_dead_detects_it(place: Place) {
     let (store, second) = (place.open().await, place.open().await);
     let mut admin = admin(&place).await;
     store.create_session(&me(), &session("s")).await.unwrap();

@@ -67,7 +67,7 @@ async fn locks_of_the_dead_are_removed() {
 // The test does not run on Windows, which cannot remove an open file.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_store_whose_lock_was_removed_is_taken_for_dead_and_finds_out() {
+async fn a_store_whose_lock_was_removed_is_treated_as_dead_and_detects_it() {
     let (place, folder) = fresh();
     let store = place.open().await;
     suite::at_work(&store, "s", "r").await;
@@ -105,7 +105,7 @@ async fn a_file_that_another_program_has_locked_is_unavailable() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_left_alone() {
+async fn a_file_that_is_no_database_stays_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     std::fs::write(
@@ -122,7 +122,7 @@ async fn what_is_no_database_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_makes_the_file_smaller() {
+async fn removed_sessions_make_the_file_smaller() {
     let (place, folder) = fresh();
     let store = place.open().await;
     let me = suite::me();

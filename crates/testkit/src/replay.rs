@@ -140,8 +140,8 @@ pub fn replay(
     };
     let expected = play(transcript, single, &decode)?;
     let cut = (1..transcript.len()).map(Cutting::InTwo);
-    // `InTwo` is needed only for pieces that arrive later: if all pieces are available at once, the
-    // delivery in single bytes already contains every cut.
+    // `InTwo` is needed only for pieces that arrive later. If all pieces are available immediately,
+    // the delivery in single bytes already contains every cut.
     let waited_for = [Cutting::Whole, Cutting::Bytes].into_iter().chain(cut);
     let later = waited_for.map(|cutting| (cutting, Arrival::Later));
     let at_once = [Cutting::Whole, Cutting::BytesAndNothing].map(|it| (it, Arrival::AtOnce));

@@ -58,7 +58,7 @@ fn a_decoder_that_does_not_care_about_pieces_passes() {
 }
 
 #[test]
-fn an_error_is_an_outcome_with_what_came_before_it() {
+fn an_error_is_returned_with_the_events_before_it() {
     let replayed = replay(b"half", |body| {
         after_all(body, |bytes| {
             vec![Ok(start()), Ok(text(&bytes)), Err(fault("gone"))]

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_has_no_form_is_named() {
+    fn a_missing_file_or_unknown_extension_is_named() {
         for (path, kind) in [
             ("openai-chat/no-such-thing.sse", io::ErrorKind::NotFound),
             ("openai-chat/text.txt", io::ErrorKind::InvalidInput),

@@ -191,7 +191,7 @@ async fn a_break_comes_after_all_pieces_and_without_an_end() {
 }
 
 #[tokio::test]
-async fn what_is_not_scripted_is_refused_or_made_on_the_spot() {
+async fn a_request_without_a_scripted_answer_is_refused_or_gets_the_fallback() {
     let fake = FakeModel::start().await.unwrap();
     let mut client = Client::ask(&fake, "/v1/x", "{}").await.unwrap();
     let refused = client.whole().await.unwrap();
@@ -237,7 +237,7 @@ async fn waiting_for_a_request_ends_when_it_arrives() {
 }
 
 #[tokio::test]
-async fn dropping_the_server_cuts_what_is_under_way() {
+async fn dropping_the_server_cancels_pending_requests() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::new(200).piece("one").gate(&gate));

@@ -124,7 +124,7 @@ async fn an_answer_streams_while_it_is_being_written() {
 }
 
 #[tokio::test]
-async fn every_model_lets_go_of_what_is_dropped() {
+async fn every_model_closes_the_connection_of_a_dropped_stream() {
     let fake = FakeModel::start().await.unwrap();
     for wire in WIRES {
         let extension = if wire == Wire::Ollama {
@@ -159,7 +159,7 @@ async fn what_keeps_a_model_from_letting_go_is_told() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_from_an_answer() {
+async fn an_error_is_distinguished_from_an_answer() {
     let fake = FakeModel::start().await.unwrap();
     let providers = providers(&fake);
     let (model, question) = (providers[1].model.as_ref(), loopback::question());

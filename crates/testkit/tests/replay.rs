@@ -160,7 +160,7 @@ fn with_twins(transcripts: &[Transcript]) -> Vec<(&Transcript, Option<&Transcrip
 }
 
 #[test]
-fn every_transcript_means_the_same_however_it_arrives() {
+fn every_transcript_gives_the_same_response_for_every_delivery() {
     let transcripts = transcripts::all().unwrap();
     for wire in WIRES {
         let mut names = transcripts.iter().map(|it| it.wire.as_str());

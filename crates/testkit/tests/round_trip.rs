@@ -77,7 +77,7 @@ fn answer(transcript: &Transcript, target: &Target) -> Result<Option<ChatRespons
 }
 
 #[test]
-fn what_carries_state_goes_back_as_it_came() {
+fn provider_state_is_sent_back_unchanged() {
     let transcripts = transcripts::all().unwrap();
     let mut expected = BTreeSet::new();
     let mut wrong = Vec::new();

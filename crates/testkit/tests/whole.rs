@@ -135,7 +135,7 @@ fn sorts(answer: &ChatResponse) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test]
-async fn an_answer_is_the_same_however_it_is_asked_for_and_however_it_comes() {
+async fn an_answer_is_equal_for_every_requested_and_returned_form() {
     let fake = FakeModel::start().await.unwrap();
     for wire in columns(&fake) {
         let pairs = pairs(wire.name).unwrap();
@@ -173,7 +173,7 @@ async fn an_answer_is_the_same_however_it_is_asked_for_and_however_it_comes() {
 }
 
 #[tokio::test]
-async fn what_is_wanted_whole_is_asked_for_so() {
+async fn a_request_for_a_whole_answer_is_not_a_request_for_a_stream() {
     let fake = FakeModel::start().await.unwrap();
     let mut number = 0;
     for wire in columns(&fake) {
@@ -217,7 +217,7 @@ async fn what_is_wanted_whole_is_asked_for_so() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_that_is_cut_off_or_refused_is_told() {
+async fn an_incomplete_or_refused_whole_answer_is_an_error() {
     let fake = FakeModel::start().await.unwrap();
     for wire in columns(&fake) {
         let stored = transcripts::read(&format!("{}/text.json", wire.name)).unwrap();

@@ -50,7 +50,7 @@ fn the_variable_overrides_files_and_files_override_the_default() {
 }
 
 #[tokio::test]
-async fn records_are_appended_to_what_is_there_by_several_at_once() {
+async fn several_processes_append_records_to_an_existing_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/audit.jsonl");
     let config = configured(AuditLocation::File(path.clone()));

@@ -98,7 +98,7 @@ fn edges_name_their_source_and_the_sample() {
 }
 
 #[test]
-fn what_the_sample_lacks_is_an_error() {
+fn names_outside_of_the_sample_are_errors() {
     let gene = || node(&[], &["biolink:Gene"]);
     let two_hops = {
         let mut query = one_hop(node(&[MPO], &[]), &[], gene());

@@ -142,7 +142,7 @@ fn a_repeated_attempt_drops_the_call_that_was_begun() {
 }
 
 #[test]
-fn words_after_a_tool_are_a_paragraph_of_their_own_and_a_continued_answer_is_not() {
+fn text_after_a_tool_call_is_a_separate_paragraph_but_a_continued_answer_is_not() {
     let again = RunEventKind::AskedAgain {
         attempt: 1,
         reason: "cut off".into(),

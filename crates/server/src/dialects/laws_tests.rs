@@ -219,7 +219,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_run_is_said_as_clients_take_it(script in scripts(), at in 0_usize..60) {
+    fn the_responses_to_any_run_follow_the_rules_of_the_clients(script in scripts(), at in 0_usize..60) {
         let events = script.played();
         assert_laws(&events, true);
         assert_laws(&crashed(&events, at), false);

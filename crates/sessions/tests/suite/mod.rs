@@ -63,10 +63,10 @@ macro_rules! behaviours {
 behaviours! {
     sessions:
         sessions_are_listed_newest_first,
-        a_session_is_renamed_and_forgotten,
+        a_session_is_renamed_and_deleted,
         messages_are_appended_by_one_writer,
         principals_do_not_see_each_other,
-        what_is_old_is_forgotten,
+        old_sessions_are_removed,
         any_text_but_nul_is_kept,
         a_closed_store_refuses,
         the_key_of_ids_is_made_once,
@@ -80,10 +80,10 @@ behaviours! {
     runs:
         a_run_is_begun_in_its_session,
         a_session_and_its_first_run_begin_together,
-        a_run_that_answers_anew_sets_aside_what_was_said,
-        a_wish_is_kept_with_its_run,
-        what_cannot_be_read_is_told_apart,
-        what_is_nested_too_deeply_is_not_stored,
+        a_run_that_replaces_an_answer_removes_the_old_messages,
+        parameters_are_stored_with_their_run,
+        unreadable_data_has_its_own_error,
+        deeply_nested_json_is_not_stored,
         events_have_no_gaps,
         events_are_numbered_through_a_session,
         many_runs_write_at_once,
@@ -94,21 +94,21 @@ behaviours! {
         events_and_what_follows_are_stored_together,
         a_run_is_taken_once,
         a_dead_process_interrupts_its_runs,
-        a_closed_store_lets_go_of_its_runs,
-        a_session_at_work_is_not_forgotten;
+        a_closed_store_releases_its_runs,
+        a_session_with_an_active_run_is_not_deleted;
     sharing:
         instances_share_runs,
         instances_count_tool_calls_together;
     moving:
-        an_export_comes_back_as_it_was,
+        an_imported_export_is_exported_unchanged,
         an_export_of_one_session_holds_no_other,
         a_large_session_is_moved,
         large_messages_are_moved,
-        what_an_import_says_of_approvals_is_not_believed,
-        what_is_there_is_not_imported_again,
+        an_import_ignores_approvals,
+        existing_sessions_and_runs_are_not_imported_again,
         new_ids_make_another_session,
-        what_is_no_export_changes_nothing,
-        what_is_nested_too_deeply_is_not_imported,
+        an_invalid_export_changes_nothing,
+        deeply_nested_json_is_not_imported,
         an_import_that_is_given_up_leaves_nothing;
 }
 

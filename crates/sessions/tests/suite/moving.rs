@@ -63,7 +63,7 @@ fn records(text: &str) -> Vec<Value> {
     records
 }
 
-pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
+pub(crate) async fn an_imported_export_is_exported_unchanged(place: Place) {
     let store = place.open().await;
     fill(&store).await;
     let first = export(&store, &me(), None).await;
@@ -94,7 +94,7 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
 
 /// Checks that an import ignores the approvals in the state of a run, because the file may have
 /// been changed.
-pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Place) {
+pub(crate) async fn an_import_ignores_approvals(place: Place) {
     let store = place.open().await;
     fill(&store).await;
     let text = export(&store, &me(), Some(&id("w"))).await;
@@ -237,7 +237,7 @@ pub(crate) async fn a_large_session_is_moved(place: Place) {
     assert_eq!(runs[0].last_event, 1000);
 }
 
-pub(crate) async fn what_is_there_is_not_imported_again(place: Place) {
+pub(crate) async fn existing_sessions_and_runs_are_not_imported_again(place: Place) {
     let store = place.open().await;
     fill(&store).await;
     let text = export(&store, &me(), None).await;
@@ -289,7 +289,7 @@ pub(crate) async fn new_ids_make_another_session(place: Place) {
     }
 }
 
-pub(crate) async fn what_is_nested_too_deeply_is_not_imported(place: Place) {
+pub(crate) async fn deeply_nested_json_is_not_imported(place: Place) {
     let store = place.open().await;
     fill(&store).await;
     let text = export(&store, &me(), Some(&id("s"))).await;
@@ -316,7 +316,7 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_imported(place: Place) {
     }
 }
 
-pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
+pub(crate) async fn an_invalid_export_changes_nothing(place: Place) {
     let store = place.open().await;
     fill(&store).await;
     let text = export(&store, &me(), None).await;

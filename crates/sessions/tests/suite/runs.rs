@@ -103,7 +103,7 @@ pub(crate) async fn a_session_and_its_first_run_begin_together(place: Place) {
     assert_eq!(next.events_before, 2);
 }
 
-pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Place) {
+pub(crate) async fn a_run_that_replaces_an_answer_removes_the_old_messages(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     store.append_events("r", &events(1..=2)).await.unwrap();
@@ -152,7 +152,7 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
     assert_eq!(said(0).await, says(&["other", "words"]));
 }
 
-pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
+pub(crate) async fn parameters_are_stored_with_their_run(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     let stored = |run: Option<RunRecord>| run.unwrap().parameters.unwrap();
@@ -203,7 +203,7 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
 }
 
 /// Checks that the store can read everything that it writes.
-pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
+pub(crate) async fn deeply_nested_json_is_not_stored(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
@@ -255,7 +255,7 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
 
 /// Checks that unreadable data is reported differently from a failing disk, so that the run can
 /// still be finished.
-pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
+pub(crate) async fn unreadable_data_has_its_own_error(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     let saved = RunSnapshot {
@@ -753,7 +753,7 @@ pub(crate) async fn a_dead_process_interrupts_its_runs(place: Place) {
     assert_eq!(survivor.find_run(&me(), "q").await.unwrap(), None);
 }
 
-pub(crate) async fn a_closed_store_lets_go_of_its_runs(place: Place) {
+pub(crate) async fn a_closed_store_releases_its_runs(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     let watching = place.open().await;
@@ -762,7 +762,7 @@ pub(crate) async fn a_closed_store_lets_go_of_its_runs(place: Place) {
     watching.acquire_run(&me(), "r").await.unwrap();
 }
 
-pub(crate) async fn a_session_at_work_is_not_forgotten(place: Place) {
+pub(crate) async fn a_session_with_an_active_run_is_not_deleted(place: Place) {
     let (store, second) = (place.open().await, place.open().await);
     at_work(&store, "s", "r").await;
     for one in [&store, &second] {

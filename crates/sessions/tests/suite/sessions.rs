@@ -36,7 +36,7 @@ pub(crate) async fn sessions_are_listed_newest_first(place: Place) {
     assert_eq!(again.list_sessions(&me(), 10).await.unwrap(), listed);
 }
 
-pub(crate) async fn a_session_is_renamed_and_forgotten(place: Place) {
+pub(crate) async fn a_session_is_renamed_and_deleted(place: Place) {
     let store = place.open().await;
     store.create_session(&me(), &session("s")).await.unwrap();
     ok(store.append_messages(&me(), &id("s"), 0, &says(&["one", "two"]))).await;
@@ -176,7 +176,7 @@ pub(crate) async fn principals_do_not_see_each_other(place: Place) {
     );
 }
 
-pub(crate) async fn what_is_old_is_forgotten(place: Place) {
+pub(crate) async fn old_sessions_are_removed(place: Place) {
     let store = place.open().await;
     for at in 0..130 {
         ok(store.create_session(&me(), &session(&format!("s{at}")))).await;

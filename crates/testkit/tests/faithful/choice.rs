@@ -210,7 +210,7 @@ pub(crate) fn without_instructions(found: &mut Vec<Turn>, expected: &mut Vec<Tur
 }
 
 #[test]
-fn the_readers_tell_choices_apart() {
+fn the_readers_distinguish_tool_choices() {
     let request = |choice: ToolChoice| {
         let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
         let tool = |name| switchboard_domain::ToolDefinition::new(name, "x", schema.clone());

@@ -175,7 +175,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_sent_is_what_was_said(draft in draft::any_draft()) {
+    fn the_sent_request_contains_the_conversation(draft in draft::any_draft()) {
         for column in COLUMNS {
             check(column, &draft.for_column(column))?;
         }
@@ -202,7 +202,7 @@ fn every_wire_is_a_column() {
 /// Checks that the generated conversations contain every kind of part. Otherwise, the checks above
 /// would prove nothing.
 #[test]
-fn the_drafts_have_everything_in_them() {
+fn the_generated_conversations_contain_every_kind_of_part() {
     use proptest::{strategy::ValueTree as _, test_runner::TestRunner};
     let mut runner = TestRunner::deterministic();
     let mut requests = Vec::new();

@@ -119,7 +119,7 @@ fn nothing_of_a_result_is_missing_without_a_warning() {
 }
 
 #[test]
-fn media_of_results_go_to_the_wires_that_take_them() {
+fn media_in_results_are_sent_to_the_wires_that_accept_them() {
     let takes = |column: Column, content: ToolContent| {
         let sent = column.send(&conversation(content, false)).unwrap();
         sent.bytes.contains(BYTES)

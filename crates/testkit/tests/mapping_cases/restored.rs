@@ -37,7 +37,7 @@ fn answers(wire: Wire, said: &[Said<'_>]) -> [(String, bool); 4] {
 }
 
 #[test]
-fn an_input_is_restored_and_an_interrupted_one_stays_as_it_was_written() {
+fn a_complete_input_is_restored_and_an_incomplete_one_is_unchanged() {
     let written = r#"{"city":"Kiel","zip":null}"#;
     let said = [Said::Text("Well."), Said::Call("call_1", "t", written)];
     let request =
@@ -65,7 +65,7 @@ fn an_input_is_restored_and_an_interrupted_one_stays_as_it_was_written() {
 }
 
 #[test]
-fn an_answer_is_restored_and_an_interrupted_one_stays_as_it_was_written() {
+fn a_complete_answer_is_restored_and_an_incomplete_one_is_unchanged() {
     let schema = json!({"type": "array", "items": place()});
     let name = "n".to_owned();
     let request = ChatRequest {

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_what_they_take_are_completed() {
+    fn commands_and_their_arguments_are_completed() {
         let known = known();
         assert_eq!(values("/re", &known), ["/recipe", "/resume"]);
         assert_eq!(

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn piped_text_stands_behind_the_question_in_a_block() {
+    fn piped_text_follows_the_question_in_a_block() {
         let joined = |bytes: &[u8]| join_piped_text("Why?".to_owned(), bytes.to_vec());
         assert_eq!(
             joined(b"a\n b\n\n").unwrap(),

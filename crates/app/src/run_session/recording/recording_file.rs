@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_does_not_grow_for_ever() {
+    fn withheld_events_have_a_maximum_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
         std::fs::write(&path, OLD).unwrap();

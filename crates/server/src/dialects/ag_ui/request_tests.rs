@@ -12,7 +12,7 @@ fn input(mut body: Value) -> AgUiRequest {
 }
 
 #[test]
-fn what_http_agent_posts_is_read() {
+fn requests_of_http_agent_are_read() {
     let input = input(json!({
         "protocolVersion": "1.0", "tools": [], "context": [], "state": {},
         "forwardedProps": {"model": "offline/planner"},
@@ -82,7 +82,7 @@ fn tools_of_the_client_and_their_results_are_read() {
 /// Checks that the character NUL is refused in every field, because no store accepts it. The error
 /// names the index of the message.
 #[test]
-fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
+fn nul_is_refused_with_the_index_of_its_message() {
     let said = |message: Value| {
         let first = json!({"id": "1", "role": "user", "content": "?"});
         let messages = json!([first, message]);

@@ -26,7 +26,7 @@ fn question() -> Value {
 }
 
 #[test]
-fn what_use_chat_posts_is_read() {
+fn requests_of_use_chat_are_read() {
     let request = request(json!({
         "id": "chat", "messages": [question()], "trigger": "submit-message",
         "model": "offline/planner", "parameters": {"max_steps": 3},
@@ -40,7 +40,7 @@ fn what_use_chat_posts_is_read() {
 }
 
 #[test]
-fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
+fn decisions_are_read_from_the_message_with_the_last_seen_event() {
     let yes = waiting("approval-responded", &json!({"id": "a", "approved": true}));
     let request = |message: Value| {
         request(
@@ -105,7 +105,7 @@ fn a_history_that_only_the_client_has_is_read_whole() {
 /// Checks that the character NUL is refused, because no store accepts it. The error names the index
 /// of the message.
 #[test]
-fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
+fn nul_is_refused_with_the_index_of_its_message() {
     let said = json!({"id": "q", "role": "user", "parts": [{"type": "text", "text": "a\u{0}b"}]});
     let body = json!({"id": "chat", "messages": [question(), said]});
     let problem = request(body).new_messages().unwrap_err();
