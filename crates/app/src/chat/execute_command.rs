@@ -180,9 +180,8 @@ impl Chat<'_> {
         if let Some(name) = server.filter(|name| !servers.contains(*name)) {
             let known: Vec<&str> = servers.iter().map(String::as_str).collect();
             let hint = list_available_names(name, &known);
-            return Err(Failure::usage_error(anyhow!(
-                "unknown server `{name}`{hint}"
-            )));
+            let error = anyhow!("unknown server `{name}`{hint}");
+            return Err(Failure::usage_error(error));
         }
         for problem in &catalog.problems {
             print_warning(&format!("{}: {}", problem.server, problem.message));

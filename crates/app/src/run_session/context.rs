@@ -156,9 +156,8 @@ pub(crate) fn keep_only_named_server(servers: &mut Servers, name: &str) -> Resul
             [] => ": no servers are configured".to_owned(),
             known => list_available_names(name, known),
         };
-        return Err(Failure::usage_error(anyhow!(
-            "unknown server `{name}`{hint}"
-        )));
+        let error = anyhow!("unknown server `{name}`{hint}");
+        return Err(Failure::usage_error(error));
     }
     servers.configs.retain(|config| config.name == name);
     Ok(())

@@ -234,10 +234,7 @@ impl RecordingMode {
 
     /// Returns whether a replay has no recorded response of the model. `false` without a replay.
     pub(crate) fn lacks_recorded_model(&self, name: &str) -> bool {
-        match self {
-            Self::Replay(player) => find_recorded_model(player, name).is_none(),
-            Self::Off | Self::Recording(_) => false,
-        }
+        matches!(self, Self::Replay(player) if find_recorded_model(player, name).is_none())
     }
 
     /// Returns the model of a replay: the model that `flag` names, else the configured model, else

@@ -195,9 +195,8 @@ fn check_replay_complete(recording: &RecordingMode) -> Result<(), Failure> {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    Err(Failure::usage_error(anyhow!(
-        "the recording does not match the evaluation: {first}{more}"
-    )))
+    let error = anyhow!("the recording does not match the evaluation: {first}{more}");
+    Err(Failure::usage_error(error))
 }
 
 fn read_report(file: &Path, environment: &Environment) -> Result<Report, Failure> {

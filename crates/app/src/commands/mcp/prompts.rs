@@ -85,9 +85,8 @@ fn parse_arguments(arguments: &[String]) -> Result<BTreeMap<String, String>, Fai
     let mut given = BTreeMap::new();
     for argument in arguments {
         let Some((name, value)) = argument.split_once('=').filter(|it| !it.0.is_empty()) else {
-            return Err(Failure::usage_error(anyhow!(
-                "`{argument}` is not a prompt argument: write name=value"
-            )));
+            let error = anyhow!("`{argument}` is not a prompt argument: write name=value");
+            return Err(Failure::usage_error(error));
         };
         if given.insert(name.to_owned(), value.to_owned()).is_some() {
             return Err(Failure::usage_error(anyhow!("`{name}` is given twice")));
