@@ -237,7 +237,7 @@ impl Sample {
         )))
     }
 
-    fn check_known<'a>(
+    fn check_is_known<'a>(
         what: &str,
         names: impl IntoIterator<Item = &'a String>,
         known: &BTreeSet<&str>,

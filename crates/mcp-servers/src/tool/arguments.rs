@@ -15,7 +15,7 @@ const MAX_QUOTED: usize = 60;
 
 /// Compiles the input schema of a tool to a validator of arguments. The validator also checks
 /// `format`, such as `date`.
-pub(crate) fn validator(schema: &Value) -> Result<SchemaValidator, SchemaError> {
+pub(crate) fn compile_validator(schema: &Value) -> Result<SchemaValidator, SchemaError> {
     let options = SchemaOptions {
         assert_formats: Some(true),
         ..SchemaOptions::default()
@@ -60,7 +60,7 @@ fn normalize_value(schema: &Value, value: &mut Value) {
 
 /// Returns one sentence for the model for each violation of the schema. An empty list means that
 /// the arguments are valid.
-pub(crate) fn violations(
+pub(crate) fn list_violations(
     validator: &SchemaValidator,
     schema: &Value,
     arguments: &JsonObject,

@@ -146,7 +146,7 @@ impl BundledTool {
     fn with_input_schema(mut self, schema: JsonObject) -> Self {
         self.input_schema = Value::Object(schema.clone());
         self.definition.input_schema = Arc::new(schema);
-        let validator = arguments::validator(&self.input_schema).inspect_err(|error| {
+        let validator = arguments::compile_validator(&self.input_schema).inspect_err(|error| {
             tracing::error!(tool = %self.definition.name, %error, "invalid input schema");
         });
         self.validator = validator.ok();
@@ -201,7 +201,7 @@ impl BundledTool {
         let schema = &self.input_schema;
         let arguments = arguments::normalize_arguments(schema, arguments);
         if let Some(validator) = &self.validator {
-            let violations = arguments::violations(validator, schema, &arguments);
+            let violations = arguments::list_violations(validator, schema, &arguments);
             if !violations.is_empty() {
                 return error_result(violations.join(" "));
             }

@@ -82,9 +82,9 @@ fn accepts_the_same_as_its_schema(server: &str, options: &ServerOptions) {
     for tool in &server.inner.tools {
         let definition = tool.definition();
         let schema = Value::Object(definition.input_schema.as_ref().clone());
-        let input = arguments::validator(&schema).unwrap();
+        let input = arguments::compile_validator(&schema).unwrap();
         let output = definition.output_schema.as_deref().unwrap().clone();
-        let output = arguments::validator(&Value::Object(output)).unwrap();
+        let output = arguments::compile_validator(&Value::Object(output)).unwrap();
         let valid = Cell::new(0);
         let mut runner = TestRunner::new(ProptestConfig {
             failure_persistence: None,

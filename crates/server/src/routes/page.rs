@@ -51,11 +51,11 @@ const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-
 /// Returns the routes of the web page. They need no token, because the page asks the user for it.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
-        .route("/", get(index))
-        .route("/assets/{*path}", get(asset))
+        .route("/", get(serve_index_page))
+        .route("/assets/{*path}", get(serve_asset))
 }
 
-async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
+async fn serve_index_page(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     match last_segment(uri.path()) {
         None => file_response("index.html", &headers),
         Some(segment) => nested_index_page(segment),
@@ -86,7 +86,7 @@ fn nested_index_page(segment: &str) -> Response {
     (common_headers("index.html"), content_type, text).into_response()
 }
 
-async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
+async fn serve_asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
     file_response(&path, &headers)
 }
 
