@@ -364,7 +364,9 @@ fn format_cells(entry: &Entry) -> Result<Vec<Option<String>>> {
                     let price = value.as_f64().filter(|it| *it >= 0.0);
                     price.map(|it| format!("{it}"))
                 }
-                ("date", Value::String(date)) if matches_pattern(date, "20dd-dd-dd") => Some(date.clone()),
+                ("date", Value::String(date)) if matches_pattern(date, "20dd-dd-dd") => {
+                    Some(date.clone())
+                }
                 ("tokens" | "date", _) => None,
                 (word, Value::Bool(true)) => Some(word.to_owned()),
                 (word, Value::Bool(false)) => Some(format!("!{word}")),

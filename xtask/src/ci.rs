@@ -84,9 +84,11 @@ fn run_step(step: Step, require_peers: bool) -> Result<()> {
         Step::Conformance => run_if(has_npm(), "npm", conformance::run),
         Step::Clients => run_if(has_npm(), "npm", clients::run),
         Step::Schemathesis => schemathesis::run(),
-        Step::Browser => run_if(require_peers || browser::can_run(), "npm or Chromium", || {
-            browser::run(&browser::Args::default())
-        }),
+        Step::Browser => run_if(
+            require_peers || browser::can_run(),
+            "npm or Chromium",
+            || browser::run(&browser::Args::default()),
+        ),
         Step::Snapshots => snapshots::check_files(),
         Step::Oracle => oracle::run(),
         Step::Bfcl => bfcl::run(),

@@ -343,7 +343,9 @@ fn describe_unexecuted_calls(
         .collect();
     let mut found = Vec::new();
     for (position, info) in calls.iter().enumerate() {
-        let required = assigned.get(&position).filter(|one| !expected[**one].optional);
+        let required = assigned
+            .get(&position)
+            .filter(|one| !expected[**one].optional);
         let (Some(&one), CallOutcome::NotExecuted) = (required, info.outcome) else {
             continue;
         };

@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use switchboard_domain::{
-    ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent,
-};
+use switchboard_domain::{ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent};
 use switchboard_providers_common::{
     Headers, merge_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, WireProtocol},

@@ -102,7 +102,9 @@ impl Plan {
         }
         // A tool that finds the ids of names is called for another tool, so the best other tool is
         // moved before it, unless the question contains a word of the lookup tool's name.
-        let other = ranked.iter().position(|tool| !is_unnamed_lookup_tool(tool, &words));
+        let other = ranked
+            .iter()
+            .position(|tool| !is_unnamed_lookup_tool(tool, &words));
         if let Some(at) = other
             && tool_matches_question(ranked[at], &words)
         {

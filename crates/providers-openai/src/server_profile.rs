@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use switchboard_domain::Delivery;
-use switchboard_providers_common::{text_tool_calls::TextCallFormats, tool_use_ids::hash_tool_use_id};
+use switchboard_providers_common::{
+    text_tool_calls::TextCallFormats, tool_use_ids::hash_tool_use_id,
+};
 
 /// The fields and features of OpenAI's APIs that one server supports, because compatible servers
 /// differ. For a server without a profile here, change the fields of a similar profile.

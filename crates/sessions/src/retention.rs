@@ -54,7 +54,9 @@ impl Store {
         }
         if let Some(most) = retention.at_most {
             let most = i64::try_from(most).unwrap_or(i64::MAX);
-            removed += self.delete_rows(DELETE_BEYOND, BATCH, move |_| most).await?;
+            removed += self
+                .delete_rows(DELETE_BEYOND, BATCH, move |_| most)
+                .await?;
         }
         if removed + removed_records > 0 {
             // On SQLite, this write returns free pages of the file to the operating system. On

@@ -32,13 +32,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use axum::{
-    Router,
-    body::{Body, Bytes},
-    extract::State,
-    response::Response,
-    serve::ListenerExt as _,
-};
+use axum::{Router, body::Body, extract::State, response::Response, serve::ListenerExt as _};
 use futures_util::stream;
 use serde_json::json;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};

@@ -232,7 +232,10 @@ pub fn play(
                 if !matches!(stream.as_mut().poll_next(&mut context), Poll::Ready(None)) {
                     return fail("the stream continues after its error".to_owned());
                 }
-                break (Some(Failure::from(&error)), answer.into_interrupted_response());
+                break (
+                    Some(Failure::from(&error)),
+                    answer.into_interrupted_response(),
+                );
             }
             Poll::Ready(None) => {
                 let response = answer

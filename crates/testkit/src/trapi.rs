@@ -152,7 +152,10 @@ impl Drop for CancellationGuard {
 
 async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
     for name in [header::CONTENT_TYPE, header::ACCEPT] {
-        if headers.get(&name).is_none_or(|value| value != "application/json") {
+        if headers
+            .get(&name)
+            .is_none_or(|value| value != "application/json")
+        {
             return reject(&format!("the header {name} must be application/json"));
         }
     }

@@ -194,7 +194,9 @@ fn rules_without_effect_are_errors() {
 #[test]
 fn a_featured_model_exists() {
     let overlay = r#"{ "featured": { "xai": ["none"] }, "rules": [] }"#;
-    let error = generate_catalogue(&json!({}), overlay).unwrap_err().to_string();
+    let error = generate_catalogue(&json!({}), overlay)
+        .unwrap_err()
+        .to_string();
     assert_eq!(error, "the featured model `xai/none` does not exist");
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 use crate::process;
-use table::{BANNED, CONFINED, ROWS, LayerRow, TESTKIT};
+use table::{BANNED, CONFINED, LayerRow, ROWS, TESTKIT};
 
 /// Checks the workspace of the manifest `manifest_path`, or this workspace if it is `None`.
 pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
@@ -105,7 +105,11 @@ fn check_dependency(from: &LayerRow, package: &str, is_dev: bool) -> Option<Stri
     ))
 }
 
-fn check_third_party_package(from: &LayerRow, package: &str, is_dev: bool) -> Option<(String, &'static str)> {
+fn check_third_party_package(
+    from: &LayerRow,
+    package: &str,
+    is_dev: bool,
+) -> Option<(String, &'static str)> {
     let folder = from.folder;
     let mut banned = BANNED.iter().filter(|it| it.folder == folder && !is_dev);
     if let Some(ban) = banned.find(|it| it.packages.contains(&package)) {

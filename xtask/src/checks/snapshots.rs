@@ -113,6 +113,9 @@ mod tests {
         let stored = [file("a.snap"), file("b.snap"), file("t__peer_c.snap")];
         let referenced = [folder.path().join("./a.snap")];
         let referenced = referenced.iter().filter_map(canonical_path).collect();
-        assert_eq!(find_unused_snapshots(&stored, &referenced), [stored[1].clone()]);
+        assert_eq!(
+            find_unused_snapshots(&stored, &referenced),
+            [stored[1].clone()]
+        );
     }
 }

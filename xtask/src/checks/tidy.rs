@@ -100,7 +100,9 @@ fn check_file(file: &str, text: &str) -> Vec<Problem> {
     let place: Vec<&str> = file.split('/').collect();
     match place[..] {
         ["Cargo.toml"] => problems.extend(find_dependencies_without_reason(text)),
-        ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"] => problems.extend(check_workspace_lints(text)),
+        ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"] => {
+            problems.extend(check_workspace_lints(text))
+        }
         ["crates", _, "src", "lib.rs"] => problems.extend(check_missing_docs_lint(text)),
         _ => {}
     }

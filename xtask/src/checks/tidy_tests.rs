@@ -41,9 +41,18 @@ fn unfinished_work_is_found_as_a_word() {
 fn waiting_is_found_in_tests_only() {
     let call = format!("    tokio::time::{SLEEP}wait).await;");
     let inline = format!("fn a() {{\n{call}\n}}\n\n#[cfg(test)]\nmod tests {{\n{call}\n}}\n");
-    assert_eq!(lines(find_sleeps_in_tests("crates/a/src/b.rs", &inline)), [7]);
-    assert_eq!(lines(find_sleeps_in_tests("crates/a/tests/b.rs", &call)), [1]);
-    assert_eq!(lines(find_sleeps_in_tests("crates/a/src/b_tests.rs", &call)), [1]);
+    assert_eq!(
+        lines(find_sleeps_in_tests("crates/a/src/b.rs", &inline)),
+        [7]
+    );
+    assert_eq!(
+        lines(find_sleeps_in_tests("crates/a/tests/b.rs", &call)),
+        [1]
+    );
+    assert_eq!(
+        lines(find_sleeps_in_tests("crates/a/src/b_tests.rs", &call)),
+        [1]
+    );
     let elsewhere = format!("#[cfg(test)]\nmod b_tests;\n{call}\n");
     assert!(lines(find_sleeps_in_tests("crates/a/src/b.rs", &elsewhere)).is_empty());
 }
@@ -58,7 +67,10 @@ fn waiting_with_a_reason_and_other_words_pass() {
         format!("fn {SLEEP}x: u8) {{}}"),
         format!("// never {SLEEP}x)"),
     ] {
-        assert!(lines(find_sleeps_in_tests(file, &text)).is_empty(), "{text}");
+        assert!(
+            lines(find_sleeps_in_tests(file, &text)).is_empty(),
+            "{text}"
+        );
     }
     let too_far = format!("// sleep: reason\nlet a = 1;\n{SLEEP}x);");
     assert_eq!(lines(find_sleeps_in_tests(file, &too_far)), [3]);
@@ -77,14 +89,20 @@ fn traces_of_a_machine_are_found() {
 #[test]
 fn a_crate_takes_the_lints_of_the_workspace() {
     assert_eq!(check_workspace_lints("[lints]\nworkspace = true\n"), None);
-    assert_eq!(check_workspace_lints("lints.workspace = true\n[package]\n"), None);
+    assert_eq!(
+        check_workspace_lints("lints.workspace = true\n[package]\n"),
+        None
+    );
     assert!(check_workspace_lints("[dependencies]\nworkspace = true\n").is_some());
     assert!(check_workspace_lints("[lints]\n[package]\nworkspace = true\n").is_some());
 }
 
 #[test]
 fn a_library_denies_missing_documentation() {
-    assert_eq!(check_missing_docs_lint("//! Doc.\n#![deny(missing_docs)]\n"), None);
+    assert_eq!(
+        check_missing_docs_lint("//! Doc.\n#![deny(missing_docs)]\n"),
+        None
+    );
     assert!(check_missing_docs_lint("//! Doc.\n#![warn(missing_docs)]\n").is_some());
 }
 

@@ -57,7 +57,11 @@ pub(crate) fn run(runner: Runner) -> Result<()> {
     install_npm(&folder, NPM_PACKAGES, Scripts::Run)?;
     install_python(&folder.join("python"), PYTHON_PACKAGES)?;
     install_python(&folder.join("older-python"), OLDER_PYTHON_PACKAGES)?;
-    process::run(runner.ignored_tests(NAME_PART).env("SWITCHBOARD_PEERS", folder))
+    process::run(
+        runner
+            .ignored_tests(NAME_PART)
+            .env("SWITCHBOARD_PEERS", folder),
+    )
 }
 
 fn a_test_needs_peers() -> Result<bool> {

@@ -116,7 +116,10 @@ fn build_responses(deltas: &[Value], message: &Value, finish: &str) -> [Bytes; 2
         })
     };
     let chunk = |choices: Value, usage: &Value| {
-        format!("data: {}\n\n", response("chat.completion.chunk", choices, usage))
+        format!(
+            "data: {}\n\n",
+            response("chat.completion.chunk", choices, usage)
+        )
     };
     let mut stream = String::new();
     for delta in deltas {

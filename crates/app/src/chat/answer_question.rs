@@ -67,7 +67,10 @@ impl Chat<'_> {
     /// Prints the events of a run until it ends. The first Ctrl-C cancels the run. After a second
     /// Ctrl-C, the function does not wait until the run has ended. The conversation continues in
     /// both cases.
-    pub(super) async fn show_run_until_end(&mut self, run: PersistedRun) -> Result<ChatFlow, Failure> {
+    pub(super) async fn show_run_until_end(
+        &mut self,
+        run: PersistedRun,
+    ) -> Result<ChatFlow, Failure> {
         let mut run = ActiveRun::Persisted(Box::new(run));
         self.is_running.store(true, Ordering::Relaxed);
         let followed = self.show_run_events(&mut run).await;

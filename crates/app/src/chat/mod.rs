@@ -236,7 +236,9 @@ impl Chat<'_> {
                 Some(editor) => editor.read_question(self.interrupts).await,
                 None => input::stdin_lines::read_input_line(self.interrupts).await,
             };
-            let line = line.context("failed to read the input").map_err(Failure::runtime_error)?;
+            let line = line
+                .context("failed to read the input")
+                .map_err(Failure::runtime_error)?;
             if let Some(editor) = &mut self.editor {
                 editor.presses.clear_ctrl_c_presses();
             }

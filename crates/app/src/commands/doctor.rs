@@ -22,8 +22,8 @@ use crate::{
         context::{self, Context, Process},
         failure::{Code, Failure},
         interrupts::Interrupts,
-        servers::status::changed_tools_warning,
         rule_name_check,
+        servers::status::changed_tools_warning,
     },
     terminal::{
         BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen,

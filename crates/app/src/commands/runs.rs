@@ -142,7 +142,14 @@ pub(crate) async fn execute(args: RunsArgs, process: Process<'_>) -> Result<Code
             }
             StoredRunCommand::Resume(args) => {
                 let (conversations, record) = find_run(conversations, &args.id).await?;
-                resume_run(args, conversations, &record, &mut context, process.interrupts).await
+                resume_run(
+                    args,
+                    conversations,
+                    &record,
+                    &mut context,
+                    process.interrupts,
+                )
+                .await
             }
         }
     };

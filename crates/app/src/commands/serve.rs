@@ -124,7 +124,10 @@ pub(crate) async fn execute(args: ServeArgs, process: Process<'_>) -> Result<Cod
     let reports = {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move {
-            tokio::join!(engine.report_servers(), engine.warn_about_unknown_names_in_rules());
+            tokio::join!(
+                engine.report_servers(),
+                engine.warn_about_unknown_names_in_rules()
+            );
         })
     };
     let outcome = server.serve(listener, shutdown).await;

@@ -224,7 +224,11 @@ fn retries_and_circuit_breakers_are_configured() {
         ),
     ]);
     let config = place.load().unwrap();
-    let policies: Vec<_> = config.providers.iter().map(ProviderEntry::retry_policy).collect();
+    let policies: Vec<_> = config
+        .providers
+        .iter()
+        .map(ProviderEntry::retry_policy)
+        .collect();
     let configured = RetryPolicy {
         max_attempts: 1,
         max_delay: Duration::from_millis(2500),

@@ -69,7 +69,10 @@ fn build_table_header(first: &[&str], last: &[&str]) -> Vec<String> {
 }
 
 fn format_model_table(summary: &[ModelSummary]) -> String {
-    let header = build_table_header(&["model", "runs", "passed"], &["made-up values", "tokens", "cost"]);
+    let header = build_table_header(
+        &["model", "runs", "passed"],
+        &["made-up values", "tokens", "cost"],
+    );
     let mut rows = vec![header];
     for it in summary {
         let passed = match it.passed_unknown {

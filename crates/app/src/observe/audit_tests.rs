@@ -120,7 +120,10 @@ async fn unwritten_records_are_counted_and_reported_once() {
     let queue = log.store.as_ref().unwrap();
     queue.write_waiting().await;
     let why = queue.lost.take_lost().unwrap_err();
-    assert!(why.starts_with("3 records were not written: the session store failed"), "{why}");
+    assert!(
+        why.starts_with("3 records were not written: the session store failed"),
+        "{why}"
+    );
     assert_eq!(queue.lost.take_lost(), Ok(()));
 }
 

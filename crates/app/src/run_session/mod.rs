@@ -7,7 +7,7 @@ pub(crate) mod conversations;
 pub(crate) mod failure;
 pub(crate) mod interrupts;
 pub(crate) mod recording;
+pub(crate) mod rule_name_check;
 pub(crate) mod run_resources;
 pub(crate) mod servers;
 pub(crate) mod terminal_run;
-pub(crate) mod rule_name_check;

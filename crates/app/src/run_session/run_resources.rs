@@ -10,8 +10,8 @@ use super::{
     context::{self, Context},
     failure::Failure,
     interrupts::Interrupts,
-    servers::{Servers, status::warn_of_changed_tools},
     rule_name_check,
+    servers::{Servers, status::warn_of_changed_tools},
 };
 use crate::{
     models::current_model::CurrentModelSampler,

@@ -25,9 +25,8 @@ use switchboard_server::{
 use crate::{
     observe::AuditLog,
     run_session::{
-        agent::AgentArgs, context::Context, recording::RecordingMode,
+        agent::AgentArgs, context::Context, recording::RecordingMode, rule_name_check,
         run_resources::startup_wait_time, servers::status::describe_unavailable_server,
-        rule_name_check,
     },
     storage::{approval_decisions::SavedDecisions, recipes},
     terminal::{self, to_one_line},

@@ -423,7 +423,9 @@ async fn made_up_values_are_compared_without_and_with_tools() {
     fake.answer(Answer::openai_chat([Say::text(made_up)]));
     let (tool, input) = ("shop__calculate_account_value", json!({"customer_id": 42}));
     fake.answer(Answer::openai_chat([Say::call("a", tool, input)]));
-    fake.answer(Answer::openai_chat([Say::text("Customer 42 has 530.19 EUR.")]));
+    fake.answer(Answer::openai_chat([Say::text(
+        "Customer 42 has 530.19 EUR.",
+    )]));
     let suite = json!({
         "models": ["openai/gpt-4o-mini"],
         "thresholds": {"passed": 1, "accuracy": 1},
@@ -445,15 +447,22 @@ async fn made_up_values_are_compared_without_and_with_tools() {
     done.stdout_contains("without tools: ");
     assert_eq!(fake.request(0).await.json()["tools"], Value::Null);
     let report = read(&place, "before.json");
-    assert_eq!((&report["no_tools"], &report["summary"][0]["made_up_values"]), (&json!(true), &json!(3)));
+    assert_eq!(
+        (&report["no_tools"], &report["summary"][0]["made_up_values"]),
+        (&json!(true), &json!(3))
+    );
     let values = &report["runs"][0]["turns"][0]["made_up_values"];
     assert_eq!(*values, json!(["812.50", "INV-2077", "2024-03-01"]));
     let place = place.with_variable("OWNER", "Ann Smith");
     let with = ["a.json", "-q", "--html", "now.html", "--fail-if-worse"];
     let compared = ["--compare", "before.json"];
-    let done = eval(&place, &[&with[..], &compared].concat()).await.exits(0);
+    let done = eval(&place, &[&with[..], &compared].concat())
+        .await
+        .exits(0);
     let mut lines = done.stdout.lines();
-    let row = lines.find(|it| it.starts_with("Made-up values per run")).unwrap();
+    let row = lines
+        .find(|it| it.starts_with("Made-up values per run"))
+        .unwrap();
     let cells: Vec<&str> = row.split_whitespace().skip(4).collect();
     assert_eq!(cells, ["3.00", "0.00", "−3.00", "better"], "{done}");
     assert!(place.read_file("now.html").contains(", without tools."));

@@ -129,7 +129,10 @@ async fn records_in_the_session_store_and_in_a_file_are_counted_once() {
     let place = Place::new();
     place.run_with_input(["chat"], "Hi\n").await.exits(0);
     let stored = stats(&place, &["-o", "json"]).await.json();
-    assert_eq!((&stored["runs"]["completed"], &stored["files"]), (&json!(1), &json!([])));
+    assert_eq!(
+        (&stored["runs"]["completed"], &stored["files"]),
+        (&json!(1), &json!([]))
+    );
     // One run is in the store and in the file, and the other one is only in the file.
     let place = place.with_variable("SWITCHBOARD_AUDIT", "kept.jsonl");
     place.run(["ask", "--session", "s", "Hi"]).await.exits(0);

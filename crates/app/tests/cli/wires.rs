@@ -436,7 +436,11 @@ async fn an_inherited_pipe_without_data_is_not_awaited() {
 async fn run_example(name: &str, argument: &str, variables: &[(&str, &str)]) -> Done {
     // A filter of targets such as `--test cli` does not build the examples.
     let examples = program().with_file_name("examples");
-    let mut command = Command::new(examples.join(name).with_extension(std::env::consts::EXE_EXTENSION));
+    let mut command = Command::new(
+        examples
+            .join(name)
+            .with_extension(std::env::consts::EXE_EXTENSION),
+    );
     command.arg(argument).env_clear().envs(variables.to_vec());
     Done::from(command.output().await.unwrap())
 }
@@ -476,6 +480,9 @@ async fn an_example_without_a_key_or_server_prints_the_reason() {
         ("ollama", &[("OLLAMA_HOST", closed)], "ollama serve"),
     ] {
         let done = run_example(name, closed, variables).await.exits(1);
-        assert!(done.stderr.starts_with("Error: ") && done.stderr.contains(reason), "{name}: {done}");
+        assert!(
+            done.stderr.starts_with("Error: ") && done.stderr.contains(reason),
+            "{name}: {done}"
+        );
     }
 }

@@ -136,12 +136,21 @@ async fn users_see_only_their_own_audit_records() {
     let session = report["session_id"].as_str().unwrap();
     server.delete(&format!("/sessions/{session}")).await;
     let server = server.with_token(BOB);
-    assert_eq!(server.get("/audit").await.expect(200), json!({"records": []}));
+    assert_eq!(
+        server.get("/audit").await.expect(200),
+        json!({"records": []})
+    );
     let asked = json!({"model": "default", "messages": [{"role": "user", "content": "Hi"}]});
-    server.post("/v1/chat/completions", &asked).await.expect(200);
+    server
+        .post("/v1/chat/completions", &asked)
+        .await
+        .expect(200);
     let own = server.get("/audit").await.expect(200);
     let users = texts(&own["records"], "/principal/user");
-    assert!(users.len() > 1 && users.iter().all(|user| *user == "bob"), "{own}");
+    assert!(
+        users.len() > 1 && users.iter().all(|user| *user == "bob"),
+        "{own}"
+    );
     let server = server.with_token(ANN);
     let all = server.get("/audit").await.expect(200);
     let newest_first = ["run", "model_call", "run"];

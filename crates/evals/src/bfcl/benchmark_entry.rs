@@ -222,7 +222,10 @@ impl BenchmarkQuestion {
         arguments: &Map<String, Value>,
     ) -> Result<ExpectedCall, BfclError> {
         let declared = function.parameters.get("properties");
-        let required = function.parameters.get("required").and_then(Value::as_array);
+        let required = function
+            .parameters
+            .get("required")
+            .and_then(Value::as_array);
         let required = required.into_iter().flatten().filter_map(Value::as_str);
         let required: Vec<&str> = required.collect();
         let mut input = Map::new();

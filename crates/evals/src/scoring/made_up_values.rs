@@ -64,7 +64,9 @@ impl KnownValues {
     /// that begins with a digit, such as a date, it is sufficient that they contain its numbers.
     fn is_known(&self, value: &str) -> bool {
         let value = &value.to_lowercase();
-        let mut numbers = split_numbers(value).filter(|it| has_two_digits(it)).peekable();
+        let mut numbers = split_numbers(value)
+            .filter(|it| has_two_digits(it))
+            .peekable();
         let is_digit = |c: char| c.is_ascii_digit();
         if value.starts_with(is_digit)
             && !value.contains('@')
@@ -104,7 +106,10 @@ fn normalize_number(number: &str) -> String {
     let (whole, fraction) = number.split_at(decimal.unwrap_or(number.len()));
     let whole = whole.replace(['.', ',', '_'], "");
     let fraction = fraction.replace(',', ".");
-    format!("{whole}{}", fraction.trim_end_matches('0').trim_end_matches('.'))
+    format!(
+        "{whole}{}",
+        fraction.trim_end_matches('0').trim_end_matches('.')
+    )
 }
 
 #[cfg(test)]

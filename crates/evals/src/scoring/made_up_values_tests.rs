@@ -12,8 +12,14 @@ fn values_that_the_model_has_not_read_are_made_up() {
         ("On 22/11/2026 at 10:30, on November 22, 2026", &[]),
         // One digit is not a value.
         ("2 of 3 items, step 4", &[]),
-        ("ORD-1043, ORD-104 and CURIE:1042", &["ORD-1043", "ORD-104", "CURIE:1042"]),
-        ("$129.00, $129.00 or 9,042, 24.5", &["129.00", "9,042", "24.5"]),
+        (
+            "ORD-1043, ORD-104 and CURIE:1042",
+            &["ORD-1043", "ORD-104", "CURIE:1042"],
+        ),
+        (
+            "$129.00, $129.00 or 9,042, 24.5",
+            &["129.00", "9,042", "24.5"],
+        ),
         ("2027-11-22, bob@acme.org", &["2027-11-22", "bob@acme.org"]),
     ] {
         assert_eq!(known.find_made_up_values(answer), made_up, "{answer}");

@@ -184,7 +184,9 @@ fn is_accepted_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
             let allowed = answer.get(name);
             allowed.is_some_and(|allowed| is_accepted_field(value, allowed))
         });
-        let mut missing = answer.iter().filter(|(name, _)| !fields.contains_key(*name));
+        let mut missing = answer
+            .iter()
+            .filter(|(name, _)| !fields.contains_key(*name));
         if all_accepted && missing.all(|(_, allowed)| is_optional_field(allowed)) {
             return true;
         }

@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    DeclaredTool, Scenario, ScoringRules, SuiteError, require, suite_error,
-    tool_pattern::ToolNames,
+    DeclaredTool, Scenario, ScoringRules, SuiteError, require, suite_error, tool_pattern::ToolNames,
 };
 
 /// Server name of the tools that a scenario declares, in patterns, expected calls and reports. No

@@ -254,7 +254,11 @@ fn suite_error(place: String, reason: impl Into<String>) -> Result<(), SuiteErro
 
 /// Returns an error for the field at `place` unless its value is valid.
 fn require(is_valid: bool, place: String, reason: &str) -> Result<(), SuiteError> {
-    if is_valid { Ok(()) } else { suite_error(place, reason) }
+    if is_valid {
+        Ok(())
+    } else {
+        suite_error(place, reason)
+    }
 }
 
 impl Suite {

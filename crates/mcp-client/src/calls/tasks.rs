@@ -175,7 +175,9 @@ async fn send_task_input(
     let input = server.responder.collect_input(&required, &context).await;
     let input = input.transpose().map_err(|error| {
         let reason = error.message;
-        protocol_error(format!("the task requires input that is not available: {reason}"))
+        protocol_error(format!(
+            "the task requires input that is not available: {reason}"
+        ))
     })?;
     let Some(responses) = input.and_then(|input| input.responses) else {
         return Ok(());

@@ -29,11 +29,15 @@ pub(super) fn list_server_entries<'a>(
     Ok(match value {
         Value::Object(map) => {
             let entries = map.iter();
-            entries.map(|(name, it)| entry(Some(name.as_str()), it, join_path(path, name))).collect()
+            entries
+                .map(|(name, it)| entry(Some(name.as_str()), it, join_path(path, name)))
+                .collect()
         }
         Value::Array(list) => {
             let entries = list.iter().enumerate();
-            entries.map(|(index, it)| entry(None, it, format!("{path}[{index}]"))).collect()
+            entries
+                .map(|(index, it)| entry(None, it, format!("{path}[{index}]")))
+                .collect()
         }
         _ => {
             let reason = "must be a map of servers by name, or a list of servers";

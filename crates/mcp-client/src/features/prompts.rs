@@ -131,5 +131,7 @@ fn parse_messages(message: &Value) -> Result<Vec<PromptMessage>, String> {
         _ => return Err("a message has no content".to_owned()),
     };
     let contents = contents.into_iter();
-    Ok(contents.map(|content| PromptMessage { role, content }).collect())
+    Ok(contents
+        .map(|content| PromptMessage { role, content })
+        .collect())
 }

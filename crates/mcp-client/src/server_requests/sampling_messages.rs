@@ -35,7 +35,9 @@ pub(crate) fn to_sample_request(
     let messages = messages.map(|message| to_message(message, &mut tool_names));
     let mut request = ChatRequest::new(system.into_iter().chain(messages));
     let tools = params.tools.unwrap_or_default();
-    let tools = tools.iter().map(|tool| to_tool_definition(tool).map(Arc::new));
+    let tools = tools
+        .iter()
+        .map(|tool| to_tool_definition(tool).map(Arc::new));
     request.tools = tools.collect::<Result<_, _>>()?;
     request.tool_choice = match params.tool_choice.and_then(|choice| choice.mode) {
         Some(ToolChoiceMode::Required) => ToolChoice::Required,

@@ -126,7 +126,9 @@ impl Sample {
         for (number, found) in self.edges.iter().enumerate() {
             let SampleEdge(from, predicate, to, source) = found;
             let inverse = self.inverses.get(predicate);
-            let bound = if is_wanted(predicate) && self.matches_query_node(subject, from) && self.matches_query_node(object, to)
+            let bound = if is_wanted(predicate)
+                && self.matches_query_node(subject, from)
+                && self.matches_query_node(object, to)
             {
                 (from, to)
             } else if inverse.is_some_and(is_wanted)

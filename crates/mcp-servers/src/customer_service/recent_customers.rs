@@ -98,12 +98,19 @@ fn recent_customers(transaction: &Transaction<'_>, input: &Input) -> ToolResult<
         matching = row.get(8)?;
         let it = &customer;
         let who = [it.name.as_str(), &it.email, &it.city, &it.country].join(", ");
-        let (id, joined, status, last) = (it.customer_id, &it.joined, &it.status, &it.last_activity);
-        let _ = write!(lines, "\n- {id}: {who}, joined {joined}, {status}, last activity {last}");
+        let (id, joined, status, last) =
+            (it.customer_id, &it.joined, &it.status, &it.last_activity);
+        let _ = write!(
+            lines,
+            "\n- {id}: {who}, joined {joined}, {status}, last activity {last}"
+        );
         customers.push(customer);
     }
     let status = input.status.as_ref();
-    let noun = status.map_or_else(|| "customer".to_owned(), |status| format!("{status} customer"));
+    let noun = status.map_or_else(
+        || "customer".to_owned(),
+        |status| format!("{status} customer"),
+    );
     let text = match &input.since {
         Some(since) if customers.is_empty() => {
             let sql = "SELECT MAX(joined_on) FROM customers";

@@ -186,7 +186,8 @@ impl BundledTool {
     /// Sets the page in which hosts display the calls of the tool.
     pub(crate) fn with_app(mut self, app: &'static AppPage) -> Self {
         let mut meta = MetaObject::new();
-        meta.0.insert("ui".to_owned(), json!({"resourceUri": app.uri}));
+        meta.0
+            .insert("ui".to_owned(), json!({"resourceUri": app.uri}));
         self.definition = self.definition.with_meta(meta);
         self.app = Some(app);
         self

@@ -126,7 +126,13 @@ async fn recent_customers_are_sorted_and_filtered_by_date() {
 #[tokio::test]
 async fn a_ticket_is_an_activity_of_its_customer() {
     let client = fresh().await;
-    let inactive = || call(&client, "get_recent_customers", json!({"status": "inactive"}));
+    let inactive = || {
+        call(
+            &client,
+            "get_recent_customers",
+            json!({"status": "inactive"}),
+        )
+    };
     let last = |result| data(result)["customers"][9]["last_activity"].to_string();
     assert_eq!(last(inactive().await), "\"2024-12-15T00:00:00Z\"");
     let ticket = json!({"customer_id": 3, "subject": "Where is my parcel?"});

@@ -362,4 +362,3 @@ impl Agent {
         RunStream::new(events, cancellation, driving.instrument(span).boxed())
     }
 }
-

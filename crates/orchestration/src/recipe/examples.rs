@@ -57,7 +57,9 @@ pub(super) fn convert_examples(
             Ok(names) => names,
             Err(problem) => {
                 let number = index + 1;
-                problems.push(format!("example {number} of the recipe was omitted: {problem}"));
+                problems.push(format!(
+                    "example {number} of the recipe was omitted: {problem}"
+                ));
                 continue;
             }
         };
@@ -93,7 +95,8 @@ impl ExampleCall {
         // A failed call may be the example of an invalid input, so its input is not checked.
         if !self.is_error {
             let valid = validators.validate_input(tool, &self.input.clone().into());
-            valid.map_err(|faults| format!("the input of the tool `{name}` is invalid: {faults}"))?;
+            valid
+                .map_err(|faults| format!("the input of the tool `{name}` is invalid: {faults}"))?;
         }
         Ok(&tool.name)
     }

@@ -115,7 +115,10 @@ fn a_description_replaces_the_description_of_the_tool() {
 
 #[test]
 fn tool_names_of_another_program_match() {
-    for (name, own) in [("compile-typescript", "compile"), ("test/run/suite", "test_run")] {
+    for (name, own) in [
+        ("compile-typescript", "compile"),
+        ("test/run/suite", "test_run"),
+    ] {
         for own in [own.to_owned(), name.replace('/', "_")] {
             assert!(matches_tool(name, &tool("code", &own)), "{name} {own}");
         }

@@ -237,7 +237,10 @@ impl<'a> ToolBuilder<'a, '_> {
     /// validated before the call is executed, so constraints that are dropped or become description
     /// text need no warning. Other changes emit a warning.
     fn non_strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
-        let compiled = self.context.schemas.compiled_schema(tool, Dialect::Anthropic);
+        let compiled = self
+            .context
+            .schemas
+            .compiled_schema(tool, Dialect::Anthropic);
         if compiled.needs_restore() {
             self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
@@ -256,7 +259,10 @@ impl<'a> ToolBuilder<'a, '_> {
         if !self.strict {
             return None;
         }
-        let compiled = self.context.schemas.compiled_schema(tool, Dialect::AnthropicStrict);
+        let compiled = self
+            .context
+            .schemas
+            .compiled_schema(tool, Dialect::AnthropicStrict);
         let is_enforced = compiled.lossy_changes_after_restore().next().is_none();
         if !is_enforced || schema::is_strict_schema_narrower(&tool.input_schema, &compiled) {
             return None;

@@ -147,7 +147,9 @@ impl<C: ProviderConfig> HttpClient<C> {
         expected: &str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
-        let request = self.build_request(path).expect_media_types(JSON_MEDIA_TYPES);
+        let request = self
+            .build_request(path)
+            .expect_media_types(JSON_MEDIA_TYPES);
         let answer = transport.get(&request, C::ERROR_TABLE).await;
         self.read_document(answer, expected, read).await
     }

@@ -448,7 +448,10 @@ impl GenerateDecoder {
             return Err(interrupted_error(&self.model.provider, message));
         }
         if !self.has_answer {
-            let (kind, message) = (ModelErrorKind::Protocol, "the body does not contain an answer");
+            let (kind, message) = (
+                ModelErrorKind::Protocol,
+                "the body does not contain an answer",
+            );
             return Err(ModelError::new(&*self.model.provider, kind, message));
         }
         self.done = true;

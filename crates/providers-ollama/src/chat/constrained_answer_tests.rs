@@ -81,11 +81,7 @@ fn an_incomplete_call_keeps_its_input() {
             is_complete: false,
             ..call("get_weather", value)
         };
-        assert_eq!(
-            parse_answer(&form(), answer),
-            Some(expected),
-            "{answer}"
-        );
+        assert_eq!(parse_answer(&form(), answer), Some(expected), "{answer}");
     }
 }
 
@@ -112,11 +108,7 @@ fn an_answer_is_its_value() {
             is_complete,
             ..ConstrainedAnswer::default()
         };
-        assert_eq!(
-            parse_answer(&form(), answer),
-            Some(expected),
-            "{answer}"
-        );
+        assert_eq!(parse_answer(&form(), answer), Some(expected), "{answer}");
     }
 }
 

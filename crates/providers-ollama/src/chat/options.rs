@@ -189,7 +189,14 @@ mod tests {
             let model = ModelId::new("ollama", name);
             let mut warnings = Vec::new();
             let request = ChatRequest::default();
-            let said = map_thinking(&request, &model, capabilities, form, is_constrained, &mut warnings);
+            let said = map_thinking(
+                &request,
+                &model,
+                capabilities,
+                form,
+                is_constrained,
+                &mut warnings,
+            );
             assert_eq!(said, expected, "{name} {form:?} {is_constrained}");
             assert!(warnings.is_empty());
         }

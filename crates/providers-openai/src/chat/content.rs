@@ -237,7 +237,10 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         if self.capabilities.audio == Some(false) {
             return self.media_as_text("audio", media, "the model does not support audio");
         }
-        match (audio_format(&media.media_type), MediaUrl::convert_media(media)) {
+        match (
+            audio_format(&media.media_type),
+            MediaUrl::convert_media(media),
+        ) {
             (Some(format), Some(MediaUrl::Data { base64, .. })) => ContentPart::InputAudio {
                 input_audio: wire::InputAudio {
                     data: base64,

@@ -53,7 +53,9 @@ pub(super) async fn list(
         return Err(Problem::invalid_field("before", expected));
     }
     // One more record shows whether there are older ones.
-    let listed = app.engine().list_audit_records(&principal, &before, limit + 1);
+    let listed = app
+        .engine()
+        .list_audit_records(&principal, &before, limit + 1);
     let mut records = listed.await?;
     let has_more = records.len() > limit as usize;
     records.truncate(limit as usize);

@@ -213,7 +213,9 @@ pub(super) async fn answer(
     JsonBody(answer): JsonBody<Answer>,
 ) -> Result<Response, Problem> {
     let answer = answer.into_elicitation_answer()?;
-    let answered = app.hub().answer_question(&principal, &id, &question, answer);
+    let answered = app
+        .hub()
+        .answer_question(&principal, &id, &question, answer);
     answered.await.map(accepted_response)
 }
 

@@ -342,7 +342,10 @@ impl Transaction<'_> {
         if instance == self.own_id {
             return Ok(true);
         }
-        let removed = self.locks.remove_dead_instance(self.connection, instance).await?;
+        let removed = self
+            .locks
+            .remove_dead_instance(self.connection, instance)
+            .await?;
         if removed {
             self.interrupt_runs(instance).await?;
             self.removed_instances.push(instance.to_owned());

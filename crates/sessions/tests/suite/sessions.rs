@@ -320,8 +320,7 @@ pub(crate) async fn a_store_of_an_earlier_form_is_refused_and_unchanged(place: P
 
 pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
     place.open().await.close().await;
-    let version_1 =
-        "DROP TABLE audit; DROP TABLE tool_calls; UPDATE store_version SET version = 1";
+    let version_1 = "DROP TABLE audit; DROP TABLE tool_calls; UPDATE store_version SET version = 1";
     raw(&place, version_1).await;
     let store = read_version_1_data(place).await;
     ok(store.count_call(&me(), "t", CallRateLimits::default(), 1)).await;

@@ -257,7 +257,10 @@ impl Answer {
             "totalTokenCount": prompt + output,
         });
         chunks.push(last);
-        stream_answer(Form::Sse, chunks.iter().map(|chunk| format!("data: {chunk}\n\n")))
+        stream_answer(
+            Form::Sse,
+            chunks.iter().map(|chunk| format!("data: {chunk}\n\n")),
+        )
     }
 
     /// Creates a streamed answer of Ollama's `/api/chat`: one line per piece, 20 input tokens, 10

@@ -35,7 +35,11 @@ pub(super) struct BannedPackages {
 /// Folder of the crate with test tools. Other crates may use it only in dev-dependencies.
 pub(super) const TESTKIT: &str = "testkit";
 
-const fn row(folder: &'static str, layer: &'static str, may_use: &'static [&'static str]) -> LayerRow {
+const fn row(
+    folder: &'static str,
+    layer: &'static str,
+    may_use: &'static [&'static str],
+) -> LayerRow {
     LayerRow {
         folder,
         layer,

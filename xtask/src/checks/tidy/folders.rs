@@ -15,7 +15,9 @@ pub(super) const MAX_ENTRIES: usize = 12;
 ///
 /// `files` are paths below `src/`. A file `x.rs` and its folder `x/` are one entry. Files of tests
 /// and snapshots do not count.
-pub(super) fn find_crowded_folders<'a>(files: impl IntoIterator<Item = &'a str>) -> Vec<(String, usize)> {
+pub(super) fn find_crowded_folders<'a>(
+    files: impl IntoIterator<Item = &'a str>,
+) -> Vec<(String, usize)> {
     let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for file in files {
         if is_test_file(file) || file.starts_with("snapshots/") {

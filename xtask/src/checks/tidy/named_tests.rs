@@ -57,7 +57,9 @@ impl NamedTests {
             }
             // Every second piece is between backticks. Names of files and crates are ignored.
             let names = last.split('`').skip(1).step_by(2);
-            for name in names.filter(|name| name.contains('_') && name.chars().all(is_name_character)) {
+            for name in
+                names.filter(|name| name.contains('_') && name.chars().all(is_name_character))
+            {
                 self.named.push((file.to_owned(), at, name.to_owned()));
             }
         }

@@ -109,7 +109,10 @@ impl Workspace {
         if STRINGS_ARE_DATA.contains(&name) {
             strings.clear();
         }
-        for prose in idioms.find_lines(&comments).chain(idioms.find_lines(&strings)) {
+        for prose in idioms
+            .find_lines(&comments)
+            .chain(idioms.find_lines(&strings))
+        {
             self.idioms
                 .push(format!("{file}:{}: idiom: {}", prose.line, prose.text));
         }

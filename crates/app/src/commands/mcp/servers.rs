@@ -51,7 +51,8 @@ enum ServersCommand {
 }
 
 pub(crate) async fn execute(args: ServersArgs, process: Process<'_>) -> Result<Code, Failure> {
-    let mut servers = Context::load_context(&args.global, process.environment)?.servers_to_start()?;
+    let mut servers =
+        Context::load_context(&args.global, process.environment)?.servers_to_start()?;
     let Some(command) = args.command else {
         if servers.bundled {
             print_note("no servers are configured; starting the bundled server");

@@ -101,7 +101,10 @@ pub(super) fn read(root: &Root, input: &Input) -> ToolResult<Output> {
     let (offset, limit) = match &input.id {
         None => (input.offset, input.limit),
         Some(_) if input.offset > 0 => return Err("Set either id or offset.".into()),
-        Some(id) => (find_record(&table, id).map_err(|it| format!("{path} {it}"))?, 1),
+        Some(id) => (
+            find_record(&table, id).map_err(|it| format!("{path} {it}"))?,
+            1,
+        ),
     };
     if offset > 0 && offset >= total {
         return Err(format!("{path} has only {}.", format_quantity(total, "record")).into());
@@ -141,7 +144,10 @@ pub(super) fn read(root: &Root, input: &Input) -> ToolResult<Output> {
         )
     };
     if let Some(next) = next_offset {
-        let _ = write!(text, "\nMore records follow: data_read reads them with offset {next}.");
+        let _ = write!(
+            text,
+            "\nMore records follow: data_read reads them with offset {next}."
+        );
     }
     Ok(ToolOutput {
         text,
@@ -159,7 +165,11 @@ pub(super) fn read(root: &Root, input: &Input) -> ToolResult<Output> {
 /// Returns the index of the record whose column `id` has the value `id`, compared as text. The
 /// error has no subject: the caller writes the path before it.
 fn find_record(table: &Table, id: &Value) -> Result<usize, String> {
-    let to_text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let to_text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     let id = to_text(id);
     let mut columns = table.columns.iter();
     let column = columns.position(|it| ["id", "_id"].contains(&&*it.name.to_ascii_lowercase()));

@@ -301,12 +301,20 @@ async fn the_end_of_the_newest_log_file_is_read() {
     let refused = workspace.refused("debug_logs", json!({})).await;
     assert!(refused.contains("no log file"), "{refused}");
     workspace.write("z.log", "old\n");
-    let old = fs::File::options().append(true).open(workspace.root().join("z.log"));
+    let old = fs::File::options()
+        .append(true)
+        .open(workspace.root().join("z.log"));
     old.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let line = format!("{}\n", "x".repeat(99));
-    workspace.write("logs/a.log", line.repeat(1000) + "\u{1b}[31mfailed\u{1b}[0m\nlast");
+    workspace.write(
+        "logs/a.log",
+        line.repeat(1000) + "\u{1b}[31mfailed\u{1b}[0m\nlast",
+    );
     let end = workspace.data("debug_logs", json!({"lines": 2})).await;
-    assert_eq!(end, json!({"path": "logs/a.log", "content": "failed\nlast"}));
+    assert_eq!(
+        end,
+        json!({"path": "logs/a.log", "content": "failed\nlast"})
+    );
     // The size has a limit, and the first line is whole.
     let end = workspace.data("debug_logs", json!({"lines": 1000})).await;
     let expected = line.repeat(327) + "failed\nlast";

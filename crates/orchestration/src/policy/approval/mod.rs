@@ -307,7 +307,6 @@ impl<'a> ToolCallToCheck<'a> {
         self.annotations = ToolAnnotations::default();
         self
     }
-
 }
 
 /// The principal and the session of the run that requests a tool call.

@@ -177,7 +177,11 @@ type ProposedChange = (String, Option<Value>, String);
 
 /// Collects changes that could repair a validation fault. For a fault of `anyOf` or `oneOf`,
 /// collects the changes for every branch.
-fn collect_repair_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<ProposedChange>) {
+fn collect_repair_changes(
+    root: &Value,
+    fault: &ValidationError<'_>,
+    changes: &mut Vec<ProposedChange>,
+) {
     let path = fault.instance_path().as_str();
     let (new_value, description) = match (root.pointer(path), fault.kind()) {
         (Some(Value::Null), _) => (None, "removed null: the property is optional".to_owned()),

@@ -115,7 +115,11 @@ impl Function {
         Self::with_checked_name(definition, Arc::new(run), None)
     }
 
-    fn with_checked_name(definition: ToolDefinition, body: FunctionBody, problem: Option<String>) -> Self {
+    fn with_checked_name(
+        definition: ToolDefinition,
+        body: FunctionBody,
+        problem: Option<String>,
+    ) -> Self {
         let name = &definition.name;
         let problem = if is_valid_tool_name(name) {
             problem.map(|why| format!("`{name}` cannot be used as a tool: {why}"))

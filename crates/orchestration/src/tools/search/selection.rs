@@ -50,9 +50,10 @@ impl ToolSelection {
             return index.catalog_tools().to_vec();
         }
         let always = index.catalog_tools().iter().filter(|tool| {
-            policy.always.iter().any(|pattern| {
-                pattern.matches(&tool.name) || pattern.matches(tool.original_name())
-            })
+            policy
+                .always
+                .iter()
+                .any(|pattern| pattern.matches(&tool.name) || pattern.matches(tool.original_name()))
         });
         self.offer_tools(always);
         let search = self

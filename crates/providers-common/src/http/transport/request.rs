@@ -190,7 +190,6 @@ impl HttpRequest {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::{
-    MAX_ALTERNATIVES, Map, NormalSchema, SchemaMembers, decrement_step_budget, find_value_kinds, text,
+    MAX_ALTERNATIVES, Map, NormalSchema, SchemaMembers, decrement_step_budget, find_value_kinds,
+    text,
 };
 use crate::schema::{
     keywords::{const_or_enum, extend_distinct},
