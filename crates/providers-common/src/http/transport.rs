@@ -64,7 +64,10 @@ struct TransportSettings {
 
 /// A successful HTTP response whose first byte has arrived, or whose body is empty.
 #[derive(derive_more::Debug)]
-#[debug("HttpAnswer {{ status: {status:?}, request_id: {request_id:?}, .. }}")]
+#[debug(
+    "HttpAnswer {{ status: {status:?}, request_id: {request_id:?}, media_type: {:?}, .. }}",
+    self.media_type()
+)]
 pub struct HttpAnswer {
     /// HTTP status of the response, from 200 to 299.
     pub status: u16,

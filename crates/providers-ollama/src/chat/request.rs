@@ -75,13 +75,13 @@ pub fn to_wire_request<'a>(
     let instructions = emulated.map(EmulatedToolChoice::build_instructions);
     let form = emulated.map(EmulatedToolChoice::answer_form);
     let messages = map_messages(request, model, capabilities, instructions, &mut warnings);
-    let held = format.is_some();
+    let is_constrained = format.is_some();
     let think = map_thinking(
         request,
         model,
         capabilities,
         think_form,
-        held,
+        is_constrained,
         &mut warnings,
     );
     let (options, extra) = map_options(request, &mut warnings);
