@@ -8,7 +8,8 @@ import { after, before, describe, test } from "node:test";
 import { ScriptedModel } from "./model.mjs";
 import { PROGRAM, Program, checkAndClose, config, freePort, open, runFinished, selectModel, sendMessage, startBrowser } from "./stage.mjs";
 
-const { SWITCHBOARD_INSPECTOR: INSPECTOR, SWITCHBOARD_INSPECTOR_NODE: NODE } = process.env;
+/** Set by `cargo xtask browser`: the folder with the packages of `../clients/javascript`. */
+const INSPECTOR = join(process.env.SWITCHBOARD_CLIENT_PACKAGES, "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
 const TOKEN = "the-token-of-the-inspector";
 
 /** Nodes of the stored graph. The path from the first to the last one has six nodes. */
@@ -66,9 +67,12 @@ describe("the graph's MCP App", { concurrency: false }, () => {
     await callTool(serverUrl, "add_nodes", { nodes: NODES });
     await callTool(serverUrl, "add_edges", { edges: EDGES });
     inspectorUrl = `http://127.0.0.1:${inspectorPort}`;
-    inspector = await start(NODE, [INSPECTOR, "--web"], {
+    inspector = await start(process.execPath, [INSPECTOR, "--web"], {
       cwd: folder,
-      env: { PATH: process.env.PATH, HOME: folder, HOST: "127.0.0.1", CLIENT_PORT: String(inspectorPort), MCP_INSPECTOR_API_TOKEN: TOKEN, MCP_CATALOG_PATH: join(folder, "catalog.json"), MCP_AUTO_OPEN_ENABLED: "false" },
+      env: {
+        PATH: process.env.PATH, HOME: folder, HOST: "127.0.0.1", CLIENT_PORT: String(inspectorPort), MCP_SANDBOX_PORT: "0", MCP_APP_ORIGIN_PORT: "0", MCP_AUTO_OPEN_ENABLED: "false",
+        MCP_INSPECTOR_API_TOKEN: TOKEN, MCP_INSPECTOR_SECRET_STORE: "memory", MCP_CATALOG_PATH: join(folder, "catalog.json"),
+      },
     }, inspectorUrl);
   });
   after(async () => {
@@ -110,7 +114,7 @@ describe("the graph's MCP App", { concurrency: false }, () => {
 
   test("the web page shows the app of a call once", async () => {
     const model = await new ScriptedModel().start();
-    const program = new Program(config(model, { approve: "all", mcp_servers: { graph: { command: PROGRAM, args: ["mcp-server", "graph"] } } }));
+    const program = new Program(config(model, { mcp_servers: { graph: { command: PROGRAM, args: ["mcp-server", "graph"] } } }));
     try {
       await program.start();
       const page = await open(browser, program.url);

@@ -248,7 +248,9 @@ impl Session {
     /// first tries to renew it.
     pub(crate) fn record_accepted_token(&self, token: &SecretString) {
         let mut known = lock_mutex(&self.known);
-        known.unproven.take_if(|(unproven, _)| is_same_token(Some(unproven), Some(token)));
+        known
+            .unproven
+            .take_if(|(unproven, _)| is_same_token(Some(unproven), Some(token)));
     }
 
     /// Returns a new token after the server rejected the token `used`. Returns `None` if the server
