@@ -22,22 +22,22 @@ const MAX_BYTES: usize = 64 * 1024;
 pub(in crate::workspace) struct Input {
     /// The path of the data file from the root folder.
     #[schemars(length(min = 1))]
-    path: Option<String>,
+    pub(super) path: Option<String>,
     /// The name of the data file without the extension, in any folder. Replaces `path`.
     #[schemars(length(min = 1))]
     pub(super) collection: Option<String>,
     /// Reads only the record whose column `id` has this value.
     #[schemars(extend("type" = ["string", "integer"]))]
-    id: Option<Value>,
+    pub(super) id: Option<Value>,
     /// Number of records to skip.
     #[serde(default)]
-    offset: usize,
+    pub(super) offset: usize,
     /// Maximum number of records to read.
     #[serde(default = "default_number::<50>")]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) limit: usize,
     /// The columns to return, in this order. The default is all columns.
-    columns: Option<Vec<String>>,
+    pub(super) columns: Option<Vec<String>>,
 }
 
 #[derive(Serialize, JsonSchema)]
