@@ -81,14 +81,10 @@ impl ServerError {
     /// Returns `true` if wrong input of the caller caused the error: a server name, a setting, a
     /// data file or an address. Returns `false` for all other errors.
     pub fn is_usage_error(&self) -> bool {
-        match self {
-            Self::UnknownServer { .. }
-            | Self::Setting { .. }
-            | Self::Data { .. }
-            | Self::Listen { .. }
-            | Self::Unguarded { .. } => true,
-            Self::Memory { .. } | Self::Handshake { .. } | Self::Ended { .. } => false,
-        }
+        !matches!(
+            self,
+            Self::Memory { .. } | Self::Handshake { .. } | Self::Ended { .. }
+        )
     }
 }
 

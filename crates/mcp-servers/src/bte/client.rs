@@ -213,21 +213,19 @@ impl ServiceClient {
         let reason = extract_error_text(&body.unwrap_or_default());
         let description = describe_http_status(status, number, retry_after, &reason);
         Err(BteError {
-            message: format!("The service {description}"),
             is_retryable: matches!(status, 408 | 429 | 502..=504),
             retry_after,
-            is_unreachable: false,
+            ..BteError::permanent_failure(format!("The service {description}"))
         })
     }
 
     fn unreachable_error(&self, cause: &str) -> BteError {
         let url = self.base.as_str().trim_end_matches('/');
         let reason = shorten_reason(cause);
+        let message = format!("The service at {url} cannot be reached: {reason}.");
         BteError {
-            message: format!("The service at {url} cannot be reached: {reason}."),
             is_retryable: true,
-            retry_after: None,
-            is_unreachable: false,
+            ..BteError::permanent_failure(message)
         }
     }
 }

@@ -79,7 +79,6 @@ pub(super) struct ResponseGraph {
 #[derive(Debug, Deserialize)]
 pub(super) struct KnowledgeNode {
     pub(super) name: Option<String>,
-    #[serde(default)]
     pub(super) categories: Option<Vec<String>>,
     #[serde(default, deserialize_with = "deserialize_valid_items")]
     pub(super) attributes: Vec<Attribute>,
@@ -115,9 +114,7 @@ pub(super) struct Qualifier {
 pub(super) struct RetrievalSource {
     pub(super) resource_id: String,
     pub(super) resource_role: String,
-    #[serde(default)]
     pub(super) upstream_resource_ids: Option<Vec<String>>,
-    #[serde(default)]
     pub(super) source_record_urls: Option<Vec<String>>,
 }
 
@@ -133,7 +130,6 @@ pub(super) struct TrapiResult {
 pub(super) struct Analysis {
     pub(super) edge_bindings: BTreeMap<String, Vec<Binding>>,
     /// Score that the service assigned. Higher is better.
-    #[serde(default)]
     pub(super) score: Option<f64>,
 }
 
@@ -145,7 +141,6 @@ pub(super) struct Binding {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct LogEntry {
-    #[serde(default)]
     pub(super) level: Option<String>,
     pub(super) message: String,
 }

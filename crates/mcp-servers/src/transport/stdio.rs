@@ -69,35 +69,25 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let server = server.with_shutdown_token(stop.clone());
-    let running = match serve_server_with_ct(server, transport, stop).await {
-        Ok(running) => running,
+    let reason = match serve_server_with_ct(server, transport, stop).await {
+        Ok(running) => {
+            let ended = running.waiting().await.map(drop);
+            return ended.map_err(|error| ServerError::Ended {
+                reason: error.to_string(),
+            });
+        }
         // The client disconnected before its first request, or a shutdown was requested. Neither is
         // an error.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             return Ok(());
         }
-        Err(error) => {
-            return Err(ServerError::Handshake {
-                reason: describe_handshake_error(&error),
-            });
-        }
-    };
-    match running.waiting().await {
-        Ok(_) => Ok(()),
-        Err(error) => Err(ServerError::Ended {
-            reason: error.to_string(),
-        }),
-    }
-}
-
-/// Describes why a session could not start. The description does not contain the message that the
-/// client sent, because this message may contain arbitrary data.
-fn describe_handshake_error(error: &ServerInitializeError) -> String {
-    match error {
-        ServerInitializeError::ExpectedInitializeRequest(_) => {
+        // The reason does not contain the message that the client sent, because this message may
+        // contain arbitrary data.
+        Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
             "its first message is not a request".to_owned()
         }
-        ServerInitializeError::InitializeFailed(error) => error.message.to_string(),
-        other => other.to_string(),
-    }
+        Err(ServerInitializeError::InitializeFailed(error)) => error.message.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Err(ServerError::Handshake { reason })
 }

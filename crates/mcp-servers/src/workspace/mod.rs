@@ -15,10 +15,7 @@ mod text;
 use std::{io::ErrorKind, sync::Arc};
 
 use self::{
-    command::{
-        Command, Environment,
-        tools::{Runner, command_tools},
-    },
+    command::{Command, Environment, tools::command_tools},
     data::{list::data_list_tool, query::data_query_tool, read_table::data_read_tool},
     files::{
         list::file_list_tool, load::file_load_tool, logs::debug_logs_tool, save::file_save_tool,
@@ -98,8 +95,8 @@ fn build_server(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
         data_query_tool(&root, options.query_timeout),
         debug_logs_tool(&root),
     ]);
-    let runner = Runner::new(&root, environment, options.command_timeout);
-    tools.extend(command_tools(runner, &commands));
+    let timeout = options.command_timeout;
+    tools.extend(command_tools(&root, environment, timeout, &commands));
     let instructions = build_instructions(options, &commands);
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }

@@ -18,28 +18,13 @@ use crate::{
 
 /// The settings that the tools `compile` and `test_run` share.
 #[derive(Debug)]
-pub(in crate::workspace) struct Runner {
+struct Runner {
     root: Arc<Root>,
     environment: Environment,
     timeout: Duration,
     /// Permit that allows only one command at a time, because two builds in one folder would
     /// interfere.
     permit: Semaphore,
-}
-
-impl Runner {
-    pub(in crate::workspace) fn new(
-        root: &Arc<Root>,
-        environment: Environment,
-        timeout: Duration,
-    ) -> Self {
-        Self {
-            root: Arc::clone(root),
-            environment,
-            timeout,
-            permit: Semaphore::new(1),
-        }
-    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -85,10 +70,17 @@ pub(in crate::workspace) enum Outcome {
 
 /// Returns the tools `compile` and `test_run`. A tool without a configured command is omitted.
 pub(in crate::workspace) fn command_tools(
-    runner: Runner,
+    root: &Arc<Root>,
+    environment: Environment,
+    timeout: Duration,
     commands: &[Command],
 ) -> impl Iterator<Item = BundledTool> {
-    let runner = Arc::new(runner);
+    let runner = Arc::new(Runner {
+        root: root.clone(),
+        environment,
+        timeout,
+        permit: Semaphore::new(1),
+    });
     let compile = (
         CommandPurpose::Compile,
         "compile",

@@ -59,7 +59,7 @@ pub(super) enum QueryError {
     Sql(String),
     /// The database failed for another reason.
     #[error("the database failed")]
-    Database(rusqlite::Error),
+    Database(#[from] rusqlite::Error),
 }
 
 /// Creates an in-memory database with the given tables and runs one query on it.
@@ -255,11 +255,5 @@ fn estimate_value_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 4,
         _ => 8,
-    }
-}
-
-impl From<rusqlite::Error> for QueryError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
     }
 }

@@ -30,14 +30,6 @@ const MAX_QUERIES: usize = 2;
 /// although SQLite may still be running.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The state of the tool `data_query`.
-#[derive(Clone)]
-struct QueryToolState {
-    root: Arc<Root>,
-    time: Duration,
-    permits: Arc<Semaphore>,
-}
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct Input {
@@ -74,27 +66,21 @@ pub(in crate::workspace) struct QueryTable {
 }
 
 pub(in crate::workspace) fn data_query_tool(root: &Arc<Root>, time: Duration) -> BundledTool {
-    let queries = QueryToolState {
-        root: root.clone(),
-        time,
-        permits: Arc::new(Semaphore::new(MAX_QUERIES)),
-    };
+    let state = (root.clone(), time, Arc::new(Semaphore::new(MAX_QUERIES)));
     BundledTool::new(
         "data_query",
         "Query data",
         "Runs one SQL query (SELECT, SQLite) over data files (CSV, TSV, JSON, JSON Lines): \
          counts, sums, filters, joins. The files are only read.",
-        queries,
+        state,
         run_tool,
     )
 }
 
-async fn run_tool(queries: QueryToolState, input: Input) -> ToolResult<Output> {
-    let QueryToolState {
-        root,
-        time,
-        permits,
-    } = queries;
+async fn run_tool(
+    (root, time, permits): (Arc<Root>, Duration, Arc<Semaphore>),
+    input: Input,
+) -> ToolResult<Output> {
     let Ok(Ok(permit)) = timeout(time, permits.acquire_owned()).await else {
         return Err("Other queries are still running. Try again in a moment.".into());
     };

@@ -43,14 +43,7 @@ pub(in crate::workspace) struct Meta {
 /// earlier one, the file was replaced or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::workspace) struct Stamp {
-    identity: (u64, u64),
+    pub(in crate::workspace) identity: (u64, u64),
     size: u64,
     pub(in crate::workspace) changed: (i64, i64),
-}
-
-impl Stamp {
-    /// Returns whether both stamps are of the same file, even if the file was changed in between.
-    pub(in crate::workspace) fn is_same_file(&self, other: &Self) -> bool {
-        self.identity == other.identity
-    }
 }

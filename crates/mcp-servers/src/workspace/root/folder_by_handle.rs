@@ -9,11 +9,11 @@ use rustix::fs::{
 
 use super::{Kind, Meta, Stamp};
 
+/// Flags for opening any entry that is not a link.
+const ENTRY: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+
 /// Flags for opening a folder that is not a link.
-const FOLDER: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const FOLDER: OFlags = ENTRY.union(OFlags::RDONLY).union(OFlags::DIRECTORY);
 
 /// A folder that is open for relative file operations.
 #[derive(Debug)]
@@ -41,22 +41,15 @@ impl Folder {
     }
 
     pub(in crate::workspace) fn entry_metadata(&self, name: &str) -> io::Result<Meta> {
-        Ok(to_metadata(&statat(
-            &self.0,
-            name,
-            AtFlags::SYMLINK_NOFOLLOW,
-        )?))
+        let stat = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(to_metadata(&stat))
     }
 
     /// Opens a directory entry for reading and returns its metadata. The caller must check the kind
     /// in the metadata, because another process may have replaced the file by something else.
     /// Opening does not wait for the other end of a pipe and does not acquire a terminal.
     pub(in crate::workspace) fn open_file(&self, name: &str) -> io::Result<(File, Meta)> {
-        let flags = OFlags::RDONLY
-            .union(OFlags::NOFOLLOW)
-            .union(OFlags::NONBLOCK)
-            .union(OFlags::NOCTTY)
-            .union(OFlags::CLOEXEC);
+        let flags = ENTRY | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = openat(&self.0, name, flags, Mode::empty())?;
         let meta = to_metadata(&fstat(&file)?);
         Ok((File::from(file), meta))
@@ -82,11 +75,7 @@ impl Folder {
 
     /// Creates a file for writing. Fails if an entry with this name exists.
     pub(in crate::workspace) fn make_file(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::WRONLY
-            .union(OFlags::CREATE)
-            .union(OFlags::EXCL)
-            .union(OFlags::NOFOLLOW)
-            .union(OFlags::CLOEXEC);
+        let flags = ENTRY | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let file = openat(&self.0, name, flags, Mode::from_raw_mode(0o666))?;
         Ok(File::from(file))
     }

@@ -104,7 +104,8 @@ impl Root {
     pub(super) fn working_directory(&self) -> Option<&Path> {
         let now = Folder::open(&self.path).and_then(|folder| folder.read_stamp());
         let opened = self.folder.read_stamp();
-        let same = matches!((now, opened), (Ok(now), Ok(opened)) if now.is_same_file(&opened));
+        let same =
+            matches!((now, opened), (Ok(now), Ok(opened)) if now.identity == opened.identity);
         same.then_some(&self.path)
     }
 
