@@ -141,10 +141,8 @@ async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResu
         categories: categories.collect(),
         notice,
     };
-    Ok(ToolOutput {
-        text: prepend_notice(data.notice.as_deref(), describe_relations(&data)),
-        data,
-    })
+    let text = prepend_notice(data.notice.as_deref(), describe_relations(&data));
+    Ok(ToolOutput { text, data })
 }
 
 fn describe_relations(data: &Output) -> String {

@@ -60,10 +60,8 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
         ServiceClient::new(url, bte, sample.as_ref())
             .map_err(|problem| setting(format!("the address of the {what} is invalid: {problem}")))
     };
-    let resolver = match &bte.name_resolver {
-        Some(url) => Some(client(url, "name resolver")?),
-        None => None,
-    };
+    let resolver = bte.name_resolver.as_deref();
+    let resolver = resolver.map(|it| client(it, "name resolver")).transpose()?;
     let client = client(&bte.url, "service")?;
     let graph = match &options.data {
         Some(file) => Some(GraphStore::open(Some(file)).await?),
@@ -82,10 +80,9 @@ pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, S
         "To store results, give their nodes and edges unchanged to the tools add_nodes and \
          add_edges of the bundled graph server."
     };
-    let naming = if resolver.is_some() {
-        "; lookup_name finds the CURIE of a name"
-    } else {
-        ""
+    let naming = match resolver {
+        Some(_) => "; lookup_name finds the CURIE of a name",
+        None => "",
     };
     let instructions = format!(
         "Queries to BioThings Explorer about genes, proteins, diseases, drugs, pathways and their \

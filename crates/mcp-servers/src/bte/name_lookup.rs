@@ -140,10 +140,9 @@ async fn run_tool(client: ServiceClient, input: Input) -> ToolResult<Output> {
         let text = format!("No match for {name}. Try another name, or omit category and taxon.");
         return Err(prepend_notice(notice_line, text).into());
     }
-    Ok(ToolOutput {
-        text: prepend_notice(notice_line, describe_matches(&input.name, &matches)),
-        data: Output { matches, notice },
-    })
+    let text = prepend_notice(notice_line, describe_matches(&input.name, &matches));
+    let data = Output { matches, notice };
+    Ok(ToolOutput { text, data })
 }
 
 fn to_name_match(found: ResolverMatch) -> NameMatch {

@@ -68,18 +68,17 @@ fn account_value(transaction: &Transaction<'_>, customer_id: i64) -> ToolResult<
         1 => "1 purchase".to_owned(),
         many => format!("{many} purchases"),
     };
-    Ok(ToolOutput {
-        text: format!(
-            "The account value of customer {customer_id} ({customer_name}) is \
-             {account_value} {CURRENCY} ({from})."
-        ),
-        data: Output {
-            customer_id,
-            customer_name,
-            account_value,
-            account_value_cents: cents,
-            currency: CURRENCY,
-            purchases,
-        },
-    })
+    let text = format!(
+        "The account value of customer {customer_id} ({customer_name}) is \
+         {account_value} {CURRENCY} ({from})."
+    );
+    let data = Output {
+        customer_id,
+        customer_name,
+        account_value,
+        account_value_cents: cents,
+        currency: CURRENCY,
+        purchases,
+    };
+    Ok(ToolOutput { text, data })
 }

@@ -35,10 +35,9 @@ const CURRENCY: &str = "EUR";
 
 pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     let database = Database::open(&LAYOUT, options.data.as_deref()).await?;
-    let storage = if options.data.is_some() {
-        "New tickets are stored."
-    } else {
-        "New tickets are lost when the server stops."
+    let storage = match options.data {
+        Some(_) => "New tickets are stored.",
+        None => "New tickets are lost when the server stops.",
     };
     let instructions = format!(
         "Customers of a fictional shop. A customer is identified by customer_id, an integer; \

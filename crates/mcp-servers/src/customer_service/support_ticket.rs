@@ -104,20 +104,19 @@ fn create_ticket(transaction: &Transaction<'_>, input: &Input) -> ToolResult<Out
     let Some((ticket_id, status, customer_name)) = ticket else {
         return unknown_customer(transaction, customer_id);
     };
-    Ok(ToolOutput {
-        text: format!(
-            "Ticket {ticket_id} is {status} for customer {customer_id} ({customer_name}) with {} \
-             priority: {subject}",
-            priority.as_str(),
-        ),
-        data: Output {
-            ticket_id,
-            customer_id,
-            customer_name,
-            subject: subject.to_owned(),
-            description: description.map(str::to_owned),
-            priority,
-            status,
-        },
-    })
+    let text = format!(
+        "Ticket {ticket_id} is {status} for customer {customer_id} ({customer_name}) with {} \
+         priority: {subject}",
+        priority.as_str(),
+    );
+    let data = Output {
+        ticket_id,
+        customer_id,
+        customer_name,
+        subject: subject.to_owned(),
+        description: description.map(str::to_owned),
+        priority,
+        status,
+    };
+    Ok(ToolOutput { text, data })
 }

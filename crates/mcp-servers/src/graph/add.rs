@@ -116,19 +116,14 @@ fn collect_valid_items<T>(
     .into())
 }
 
-fn build_output(done: UpsertCounts, totals: GraphSize, noun: &str) -> ToolOutput<Output> {
+fn build_output(done: UpsertCounts, metadata: GraphSize, noun: &str) -> ToolOutput<Output> {
     let text = format!(
         "Added {}, updated {}, {} unchanged. The graph has {} now.",
         format_quantity(done.added, noun),
         done.updated,
         done.unchanged,
-        totals.describe_size()
+        metadata.describe_size()
     );
-    ToolOutput {
-        text,
-        data: Output {
-            done,
-            metadata: totals,
-        },
-    }
+    let data = Output { done, metadata };
+    ToolOutput { text, data }
 }

@@ -96,10 +96,8 @@ async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
     let conversation = conversation_id(input.database_context.as_ref());
     let graph = store.load_graph(conversation).await?;
     let data = analyze(&graph, graph.find_node(&input.node_id)?, input.limit);
-    Ok(ToolOutput {
-        text: describe_analysis(&data),
-        data,
-    })
+    let text = describe_analysis(&data);
+    Ok(ToolOutput { text, data })
 }
 
 fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {

@@ -196,16 +196,14 @@ impl ConnectionSearch<'_> {
                 }
             })
             .collect();
-        ToolOutput {
-            text,
-            data: Output {
-                from,
-                to: Some(to),
-                paths: Some(paths),
-                neighbours: None,
-                complete: found.complete,
-            },
-        }
+        let data = Output {
+            from,
+            to: Some(to),
+            paths: Some(paths),
+            neighbours: None,
+            complete: found.complete,
+        };
+        ToolOutput { text, data }
     }
 
     fn list_neighbours(&self, from: &Node) -> ToolOutput<Output> {
@@ -242,16 +240,14 @@ impl ConnectionSearch<'_> {
                 }
             })
             .collect();
-        ToolOutput {
-            text,
-            data: Output {
-                from,
-                to: None,
-                paths: None,
-                complete: listed.len() == near.len(),
-                neighbours: Some(listed),
-            },
-        }
+        let data = Output {
+            from,
+            to: None,
+            paths: None,
+            complete: listed.len() == near.len(),
+            neighbours: Some(listed),
+        };
+        ToolOutput { text, data }
     }
 
     fn node_index(&self, node: &Node) -> usize {

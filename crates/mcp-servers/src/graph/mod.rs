@@ -50,10 +50,9 @@ static VIEW: AppPage = AppPage {
 
 pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     let store = GraphStore::open(options.data.as_deref()).await?;
-    let storage = if options.data.is_some() {
-        "The graph is stored."
-    } else {
-        "The graph is lost when the server stops."
+    let storage = match options.data {
+        Some(_) => "The graph is stored.",
+        None => "The graph is lost when the server stops.",
     };
     let instructions = format!(
         "A knowledge graph for each conversation. Node ids should be CURIEs such as NCBIGene:4353. \

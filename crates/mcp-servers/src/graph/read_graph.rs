@@ -48,7 +48,7 @@ pub(super) struct Input {
     database_context: Option<DatabaseContext>,
 }
 
-#[derive(Default, Deserialize, JsonSchema)]
+#[derive(Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GraphFilter {
     /// Lists only nodes of this type, such as `Gene`.
@@ -99,10 +99,8 @@ async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
     let conversation = conversation_id(input.database_context.as_ref());
     let graph = store.load_graph(conversation).await?;
     let data = build_graph_page(&graph, &input);
-    Ok(ToolOutput {
-        text: describe_graph_page(&graph, &data, &input),
-        data,
-    })
+    let text = describe_graph_page(&graph, &data, &input);
+    Ok(ToolOutput { text, data })
 }
 
 impl GraphFilter {
@@ -124,10 +122,6 @@ impl GraphFilter {
         self.includes_node(&edge.source)
             && self.includes_node(&edge.target)
             && label.is_none_or(|it| edge.label.eq_ignore_ascii_case(strip_biolink(it)))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.node_type.is_none() && self.edge_type.is_none() && self.node_ids.is_none()
     }
 }
 
@@ -181,7 +175,7 @@ fn describe_graph_page(graph: &KnowledgeGraph, page: &Output, input: &Input) -> 
         let labels = describe_counts(&page.edge_types, MAX_SHOWN_TYPES);
         let _ = write!(text, "\nLabels of edges: {labels}.");
     }
-    if !input.filter.is_empty() {
+    if input.filter != GraphFilter::default() {
         let _ = write!(
             text,
             "\nThe filter matches {} and {}.",

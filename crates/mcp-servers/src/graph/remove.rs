@@ -91,13 +91,11 @@ async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
     if !missing.is_empty() {
         let _ = write!(text, " Unknown ids: {missing}.");
     }
-    Ok(ToolOutput {
-        text,
-        data: Output {
-            removed_nodes: removed.nodes,
-            removed_edges: removed.edges,
-            not_found: removed.missing,
-            metadata: totals,
-        },
-    })
+    let data = Output {
+        removed_nodes: removed.nodes,
+        removed_edges: removed.edges,
+        not_found: removed.missing,
+        metadata: totals,
+    };
+    Ok(ToolOutput { text, data })
 }

@@ -217,15 +217,13 @@ fn build_output(command: String, result: CommandResult, limit: Duration) -> Tool
         text.push_str(":\n");
         text.push_str(result.output.trim_end());
     }
-    ToolOutput {
-        text,
-        data: Output {
-            command,
-            outcome,
-            exit_code,
-            duration_ms: u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
-            output: result.output,
-            omitted_bytes: result.omitted,
-        },
-    }
+    let data = Output {
+        command,
+        outcome,
+        exit_code,
+        duration_ms: u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
+        output: result.output,
+        omitted_bytes: result.omitted,
+    };
+    ToolOutput { text, data }
 }

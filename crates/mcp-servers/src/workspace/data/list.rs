@@ -138,16 +138,14 @@ fn list_data_files(root: &Root, input: &Input) -> ToolResult<Output> {
     if !complete {
         text.push_str("\nMore files exist. List a subfolder.");
     }
-    Ok(ToolOutput {
-        text,
-        data: Output {
-            path: path.to_string(),
-            files,
-            folders,
-            truncated: !complete,
-            records: Vec::new(),
-        },
-    })
+    let data = Output {
+        path: path.to_string(),
+        files,
+        folders,
+        truncated: !complete,
+        records: Vec::new(),
+    };
+    Ok(ToolOutput { text, data })
 }
 
 fn list_records(root: &Root, input: &Input, collection: &str) -> ToolResult<Output> {

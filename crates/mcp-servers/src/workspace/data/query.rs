@@ -188,13 +188,11 @@ fn build_output(result: QueryResult, tables: Vec<QueryTable>) -> ToolOutput<Outp
     if result.truncated {
         text.push_str("\nMore rows exist. Select fewer rows, or another order.");
     }
-    ToolOutput {
-        text,
-        data: Output {
-            columns: result.columns,
-            rows: result.rows,
-            truncated: result.truncated,
-            tables,
-        },
-    }
+    let data = Output {
+        columns: result.columns,
+        rows: result.rows,
+        truncated: result.truncated,
+        tables,
+    };
+    ToolOutput { text, data }
 }

@@ -149,17 +149,15 @@ pub(super) fn read(root: &Root, input: &Input) -> ToolResult<Output> {
             "\nMore records follow: data_read reads them with offset {next}."
         );
     }
-    Ok(ToolOutput {
-        text,
-        data: Output {
-            path: path.to_string(),
-            columns,
-            records,
-            offset,
-            total,
-            next_offset,
-        },
-    })
+    let data = Output {
+        path: path.to_string(),
+        columns,
+        records,
+        offset,
+        total,
+        next_offset,
+    };
+    Ok(ToolOutput { text, data })
 }
 
 /// Returns the index of the record whose column `id` has the value `id`, compared as text. The

@@ -113,12 +113,10 @@ fn list_files(root: &Root, input: &Input) -> ToolResult<Output> {
     if !complete {
         text.push_str("\nMore entries exist. List a subfolder, or use a pattern.");
     }
-    Ok(ToolOutput {
-        text,
-        data: Output {
-            path: path.to_string(),
-            entries,
-            truncated: !complete,
-        },
-    })
+    let data = Output {
+        path: path.to_string(),
+        entries,
+        truncated: !complete,
+    };
+    Ok(ToolOutput { text, data })
 }

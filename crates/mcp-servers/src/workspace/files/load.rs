@@ -110,18 +110,16 @@ fn load_file(root: &Root, input: &Input) -> ToolResult<Output> {
     if let Some(next) = next_line {
         let _ = write!(text, "\nMore lines follow: load the file from line {next}.");
     }
-    Ok(ToolOutput {
-        text,
-        data: Output {
-            path: path.to_string(),
-            content,
-            first_line,
-            last_line,
-            total_lines,
-            bytes,
-            hash,
-            next_line,
-            line_is_cut,
-        },
-    })
+    let data = Output {
+        path: path.to_string(),
+        content,
+        first_line,
+        last_line,
+        total_lines,
+        bytes,
+        hash,
+        next_line,
+        line_is_cut,
+    };
+    Ok(ToolOutput { text, data })
 }

@@ -61,13 +61,12 @@ fn read_logs(root: &Root, input: &Input) -> ToolResult<Output> {
     let (text, _) = tail.into_text();
     let lines: Vec<&str> = text.lines().collect();
     let content = lines[lines.len().saturating_sub(input.lines)..].join("\n");
-    Ok(ToolOutput {
-        text: format!("The end of {path}:\n{content}"),
-        data: Output {
-            path: path.to_string(),
-            content,
-        },
-    })
+    let text = format!("The end of {path}:\n{content}");
+    let data = Output {
+        path: path.to_string(),
+        content,
+    };
+    Ok(ToolOutput { text, data })
 }
 
 fn find_newest_log(root: &Root) -> Result<RelativePath, ToolError> {

@@ -158,19 +158,19 @@ fn check_unchanged(path: &RelativePath, now: &ReadFile, expected: &str) -> Resul
 fn build_output(
     path: &RelativePath,
     action: Action,
-    text: &str,
+    content: &str,
     edited: Option<&EditedText>,
 ) -> ToolOutput<Output> {
-    let (hash, total_lines) = (hash(text.as_bytes()), count_lines(text));
+    let (hash, total_lines) = (hash(content.as_bytes()), count_lines(content));
     let lines = format_quantity(total_lines, "line");
-    let message = match (action, edited) {
+    let text = match (action, edited) {
         (_, Some(edited)) => {
             let note = if edited.line_breaks_changed {
                 " with the line breaks of the file (CR LF)"
             } else {
                 ""
             };
-            let context = format_edited_lines(text, edited);
+            let context = format_edited_lines(content, edited);
             format!("{path} was changed{note}; it has {lines} now (hash {hash}).{context}")
         }
         (Action::Created, None) => format!("{path} is new, with {lines} (hash {hash})."),
@@ -181,18 +181,16 @@ fn build_output(
             format!("{path} was replaced and has {lines} now (hash {hash}).")
         }
     };
-    ToolOutput {
-        text: message,
-        data: Output {
-            path: path.to_string(),
-            action,
-            bytes: text.len(),
-            total_lines,
-            hash,
-            first_line: edited.map(|it| it.first_line),
-            last_line: edited.map(|it| it.last_line),
-        },
-    }
+    let data = Output {
+        path: path.to_string(),
+        action,
+        bytes: content.len(),
+        total_lines,
+        hash,
+        first_line: edited.map(|it| it.first_line),
+        last_line: edited.map(|it| it.last_line),
+    };
+    ToolOutput { text, data }
 }
 
 /// Returns the numbered lines of the edited passage, with at most [`CONTEXT_LINES`] lines before
