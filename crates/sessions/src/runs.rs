@@ -16,8 +16,8 @@ use crate::{
     write::{
         queue::WriteError,
         transaction::{
-            EventRow, Transaction, no_such_run_error, run_conflict, session_busy_error,
-            session_conflict,
+            EventRow, RUN_MESSAGES, SESSION_MESSAGES, Transaction, no_such_run_error, run_conflict,
+            session_busy_error, session_conflict,
         },
     },
 };
@@ -40,7 +40,8 @@ impl RunStore for Store {
                 return Err(run_conflict(&run.id, "it belongs to another session").into());
             }
             let key = tx.create_session(&owner, &session, messages.len()).await?;
-            tx.insert_messages(key, 0, &messages).await?;
+            tx.insert_messages(&SESSION_MESSAGES, key, 0, &messages)
+                .await?;
             begin_run(tx, &run, key, 0).await
         })
         .await
@@ -174,7 +175,8 @@ impl RunStore for Store {
             };
             let key = row.read_int(0)?;
             tx.connection.execute(TRUNCATE, values![key, from]).await?;
-            tx.insert_run_messages(key, from, &messages).await?;
+            tx.insert_messages(&RUN_MESSAGES, key, from, &messages)
+                .await?;
             let values = values![key, &tx.now.text];
             tx.connection.execute(TOUCH, values).await?;
             Ok(())
@@ -271,7 +273,8 @@ impl RunStore for Store {
             if before != after {
                 return Err(session_conflict(&SessionId(row.read_text(1)?), after, before).into());
             }
-            tx.insert_messages(session, before, &messages).await?;
+            tx.insert_messages(&SESSION_MESSAGES, session, before, &messages)
+                .await?;
             if state == RunState::Finished {
                 for delete in DELETE {
                     tx.connection.execute(delete, values![key]).await?;

@@ -46,7 +46,9 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), S
             known: VERSION,
         })?;
         if !updates.is_empty() {
-            apply_updates(connection, updates).await?;
+            for update in updates {
+                connection.execute_batch(update).await?;
+            }
             let update = "UPDATE store_version SET version = $1";
             connection.execute(update, values![VERSION]).await?;
         }
@@ -58,16 +60,6 @@ async fn create_or_check_tables(connection: &mut dyn Connection) -> Result<(), S
     Ok(create_tables(connection).await?)
 }
 
-async fn apply_updates(
-    connection: &mut dyn Connection,
-    updates: &[&'static str],
-) -> Result<(), DatabaseError> {
-    for update in updates {
-        connection.execute_batch(update).await?;
-    }
-    Ok(())
-}
-
 async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
     let tables = match connection.database_kind() {
         DatabaseKind::Sqlite => include_str!("../../schema/sqlite.sql"),
@@ -75,7 +67,9 @@ async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseEr
         DatabaseKind::Postgres => include_str!("../../schema/postgres.sql"),
     };
     connection.execute_batch(tables).await?;
-    apply_updates(connection, &UPDATES).await?;
+    for update in UPDATES {
+        connection.execute_batch(update).await?;
+    }
     connection.execute_batch(CREATE_VERSION).await?;
     let insert = "INSERT INTO store_version (version) VALUES ($1)";
     connection.execute(insert, values![VERSION]).await?;

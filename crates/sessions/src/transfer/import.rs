@@ -13,7 +13,10 @@ use crate::{
     ImportError, Store,
     database::values,
     json_limits::serialize_parameters,
-    write::{queue::WriteError, transaction::Transaction},
+    write::{
+        queue::WriteError,
+        transaction::{SESSION_MESSAGES, Transaction},
+    },
 };
 
 /// Maximum size of an import in bytes: 1 GiB. Only this many bytes are read, so a longer input has
@@ -108,7 +111,8 @@ async fn store_session(
     let messages = &imported.messages;
     let created = tx.create_session(owner, &imported.session, messages.len());
     let session = created.await?;
-    tx.insert_messages(session, 0, messages).await?;
+    tx.insert_messages(&SESSION_MESSAGES, session, 0, messages)
+        .await?;
     for run in &imported.runs {
         let key = tx.insert_run(&run.record, session, None).await?;
         let mut first = 1;

@@ -28,24 +28,13 @@ const RETRY_PAUSES: [u64; 7] = [0, 100, 400, 1000, 2000, 4000, 6000];
 const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The reason why a write to the database was not performed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(crate) enum WriteError {
     /// A rule of the store forbids the write, such as a message count that does not match.
-    Refused(SessionStoreError),
+    Refused(#[from] SessionStoreError),
     /// The database failed to perform the write.
-    Failed(DatabaseError),
-}
-
-impl From<DatabaseError> for WriteError {
-    fn from(error: DatabaseError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<SessionStoreError> for WriteError {
-    fn from(error: SessionStoreError) -> Self {
-        Self::Refused(error)
-    }
+    Failed(#[from] DatabaseError),
 }
 
 /// The failure of a transaction. The caller of each write in the transaction receives it.

@@ -49,8 +49,11 @@ pub(crate) struct LockedSession {
 /// The largest number is first, so that many messages need few statements.
 type MessageInserts = LazyLock<[(usize, String); 4]>;
 
-static INSERT_MESSAGES: MessageInserts = LazyLock::new(|| message_insert_sql("messages (session"));
-static INSERT_RUN_MESSAGES: MessageInserts =
+/// Statements that insert messages into a session.
+pub(crate) static SESSION_MESSAGES: MessageInserts =
+    LazyLock::new(|| message_insert_sql("messages (session"));
+/// Statements that insert messages into the conversation of a run.
+pub(crate) static RUN_MESSAGES: MessageInserts =
     LazyLock::new(|| message_insert_sql("run_messages (run"));
 
 fn message_insert_sql(table_and_key: &str) -> [(usize, String); 4] {
@@ -207,36 +210,16 @@ impl Transaction<'_> {
         if keep < session.messages {
             self.connection.execute(CUT, values![key, keep]).await?;
         }
-        self.insert_messages(key, keep, messages).await?;
+        self.insert_messages(&SESSION_MESSAGES, key, keep, messages)
+            .await?;
         let total = keep + messages.len() as u64;
         self.connection.execute(COUNT, values![key, total]).await?;
         Ok(total)
     }
 
-    /// Inserts messages of a session at the positions from `from` on, counted from 0. Does not
-    /// update the message count of the session.
+    /// Inserts messages of the session or run with the row key `key`, at the positions from `from`
+    /// on, counted from 0. Does not update the message count of the session.
     pub(crate) async fn insert_messages(
-        &mut self,
-        session: i64,
-        from: u64,
-        messages: &[String],
-    ) -> Result<(), DatabaseError> {
-        self.insert_messages_in_batches(&INSERT_MESSAGES, session, from, messages)
-            .await
-    }
-
-    /// Inserts messages into the conversation of a run, from position `from` on.
-    pub(crate) async fn insert_run_messages(
-        &mut self,
-        run: i64,
-        from: u64,
-        messages: &[String],
-    ) -> Result<(), DatabaseError> {
-        self.insert_messages_in_batches(&INSERT_RUN_MESSAGES, run, from, messages)
-            .await
-    }
-
-    async fn insert_messages_in_batches(
         &mut self,
         inserts: &'static MessageInserts,
         key: i64,

@@ -13,18 +13,9 @@ use super::CLOSE_TIMEOUT;
 use crate::database::{Cell, Connection, DatabaseError, DatabaseKind, FailureKind, Row, Value};
 
 pub(super) struct PostgresConnection {
-    connection: PgConnection,
+    pub(super) connection: PgConnection,
     /// Maximum time of one statement. If a statement takes longer, the connection counts as lost.
-    timeout: Duration,
-}
-
-impl PostgresConnection {
-    pub(super) fn new(connection: PgConnection, timeout: Duration) -> Self {
-        Self {
-            connection,
-            timeout,
-        }
-    }
+    pub(super) timeout: Duration,
 }
 
 #[async_trait]

@@ -67,7 +67,10 @@ impl Postgres {
         // The future is boxed, because it is large and part of the future of every transaction.
         let connecting = Box::pin(self.options.connect());
         let connection = with_timeout(CONNECT_TIMEOUT.min(self.timeout), connecting).await?;
-        Ok(PostgresConnection::new(connection, self.timeout))
+        Ok(PostgresConnection {
+            connection,
+            timeout: self.timeout,
+        })
     }
 }
 
