@@ -85,15 +85,7 @@ pub(crate) fn run_state_name(state: RunState) -> &'static str {
 }
 
 fn parse_run_state(name: &str) -> Result<RunState, DatabaseError> {
-    let mut states = [
-        RunState::Running,
-        RunState::Waiting,
-        RunState::Interrupted,
-        RunState::Finished,
-    ]
-    .into_iter();
-    let state = states.find(|state| run_state_name(*state) == name);
-    state.ok_or_else(|| {
+    serde_json::from_value(name.into()).map_err(|_| {
         DatabaseError::unreadable_data(format!("a run has the unknown state `{name}`"))
     })
 }

@@ -29,11 +29,12 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The reason why a write to the database was not performed.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
 pub(crate) enum WriteError {
     /// A rule of the store forbids the write, such as a message count that does not match.
+    #[error(transparent)]
     Refused(#[from] SessionStoreError),
     /// The database failed to perform the write.
+    #[error(transparent)]
     Failed(#[from] DatabaseError),
 }
 
