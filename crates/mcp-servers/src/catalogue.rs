@@ -28,22 +28,16 @@ pub(crate) async fn open_server(
     name: &str,
     options: &ServerOptions,
 ) -> Result<ToolServer, ServerError> {
-    if name == customer_service::IDENTITY.name {
-        return customer_service::open_server(options).await;
-    }
-    if name == graph::IDENTITY.name {
-        return graph::open_server(options).await;
-    }
-    if name == bte::IDENTITY.name {
-        return bte::open_server(options).await;
-    }
-    if name == workspace::IDENTITY.name {
-        return workspace::open_server(options).await;
-    }
     let known = || CATALOGUE.iter().map(|server| server.name);
-    Err(ServerError::UnknownServer {
-        name: name.to_owned(),
-        nearest: find_nearest(name, known()),
-        known: known().collect(),
-    })
+    match name {
+        _ if name == customer_service::IDENTITY.name => customer_service::open_server(options).await,
+        _ if name == graph::IDENTITY.name => graph::open_server(options).await,
+        _ if name == bte::IDENTITY.name => bte::open_server(options).await,
+        _ if name == workspace::IDENTITY.name => workspace::open_server(options).await,
+        _ => Err(ServerError::UnknownServer {
+            name: name.to_owned(),
+            nearest: find_nearest(name, known()),
+            known: known().collect(),
+        }),
+    }
 }

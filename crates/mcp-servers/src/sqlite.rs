@@ -53,20 +53,17 @@ impl Database {
         let opened = opened
             .await
             .unwrap_or_else(|error| Err(DataFileError(error.to_string())));
-        match opened {
-            Ok(connection) => Ok(Self {
-                connection: Arc::new(Mutex::new(connection)),
-            }),
-            Err(problem) => Err(match file {
-                None => ServerError::Memory {
-                    reason: problem.to_string(),
-                },
-                Some(path) => ServerError::Data {
-                    path: path.to_owned(),
-                    problem,
-                },
-            }),
-        }
+        let connection = opened.map_err(|problem| match file {
+            None => ServerError::Memory {
+                reason: problem.to_string(),
+            },
+            Some(path) => ServerError::Data {
+                path: path.to_owned(),
+                problem,
+            },
+        })?;
+        let connection = Arc::new(Mutex::new(connection));
+        Ok(Self { connection })
     }
 
     /// Runs `work` in a read transaction on a blocking thread, and returns its result.

@@ -1,6 +1,6 @@
 //! The merged responses to the queries of one tool call: a graph and ranked results.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
@@ -280,15 +280,11 @@ fn convert_trapi_edge(raw: KnowledgeEdge) -> Option<Edge> {
         .collect();
     let is_primary = |it: &&Provenance| it.resource_role == "primary_knowledge_source";
     let primary = provenance.iter().find(is_primary).or(provenance.first());
-    let qualifiers: BTreeMap<String, String> = raw
-        .qualifiers
-        .into_iter()
-        .take(MAX_DETAILS)
-        .map(|it| {
-            let name = strip_biolink(&it.qualifier_type_id).to_owned();
-            (name, it.qualifier_value)
-        })
-        .collect();
+    let qualifiers = raw.qualifiers.into_iter().take(MAX_DETAILS);
+    let qualifiers = qualifiers.map(|it| {
+        let name = strip_biolink(&it.qualifier_type_id).to_owned();
+        (name, it.qualifier_value)
+    });
     let first = |id: &str| attribute_values(&raw.attributes, id, 1).into_iter().next();
     let edge = Edge {
         id: None,
@@ -305,7 +301,7 @@ fn convert_trapi_edge(raw: KnowledgeEdge) -> Option<Edge> {
             ),
             knowledge_level: first("biolink:knowledge_level"),
             agent_type: first("biolink:agent_type"),
-            qualifiers,
+            qualifiers: qualifiers.collect(),
             provenance,
             ..EdgeData::default()
         },

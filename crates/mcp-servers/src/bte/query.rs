@@ -105,16 +105,14 @@ fn describe_query_graph(query_graph: &QueryGraph) -> String {
 /// valid.
 fn validate_query_graph(graph: &mut QueryGraph) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
-    let (nodes, edges) = (graph.nodes.len(), graph.edges.len());
-    if !(2..=MAX_NODES).contains(&nodes) {
-        problems.push(format!(
-            "It has {nodes} nodes; it must have 2 to {MAX_NODES}."
-        ));
-    }
-    if !(1..=MAX_EDGES).contains(&edges) {
-        problems.push(format!(
-            "It has {edges} edges; it must have 1 to {MAX_EDGES}."
-        ));
+    let nodes = ("nodes", graph.nodes.len(), 2, MAX_NODES);
+    let edges = ("edges", graph.edges.len(), 1, MAX_EDGES);
+    for (noun, count, min, max) in [nodes, edges] {
+        if !(min..=max).contains(&count) {
+            problems.push(format!(
+                "It has {count} {noun}; it must have {min} to {max}."
+            ));
+        }
     }
     for (key, node) in &mut graph.nodes {
         validate_node(&truncate(key, 60), node, &mut problems);

@@ -76,11 +76,8 @@ impl Sample {
             let mut names = vec![id.to_lowercase(), node.name.to_lowercase()];
             names.extend(node.synonyms.iter().map(|it| it.to_lowercase()));
             let categories = self.categories(id);
-            let taxa = if node.kind == "Gene" {
-                vec![HUMAN.to_owned()]
-            } else {
-                Vec::new()
-            };
+            let taxon_of_gene = (node.kind == "Gene").then(|| HUMAN.to_owned());
+            let taxa = Vec::from_iter(taxon_of_gene);
             if names.iter().any(|it| it.contains(&wanted))
                 && category.as_ref().is_none_or(|it| categories.contains(it))
                 && taxon.is_none_or(|taxon| taxa.is_empty() || taxa[0] == taxon)

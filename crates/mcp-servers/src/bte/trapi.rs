@@ -67,12 +67,11 @@ pub(super) struct Message {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ResponseGraph {
     /// The nodes by key. Each one is parsed separately as [`KnowledgeNode`] to skip invalid ones.
-    #[serde(default)]
     pub(super) nodes: Map<String, Value>,
     /// The edges by key. Each one is parsed separately as [`KnowledgeEdge`] to skip invalid ones.
-    #[serde(default)]
     pub(super) edges: Map<String, Value>,
 }
 

@@ -68,9 +68,7 @@ impl GraphStore {
     /// Returns the graph of a conversation. A new conversation has an empty graph.
     pub(crate) async fn load_graph(&self, conversation: &str) -> Result<KnowledgeGraph, ToolError> {
         let conversation = conversation.to_owned();
-        let read = move |transaction: &Transaction<'_>| {
-            Ok(load_in_transaction(transaction, &conversation)?)
-        };
+        let read = move |it: &Transaction<'_>| load_in_transaction(it, &conversation);
         self.database.read_in_transaction(read).await
     }
 
@@ -101,8 +99,7 @@ impl GraphStore {
     ) -> Result<RemovalResult, ToolError> {
         let conversation = conversation.to_owned();
         let write = move |transaction: &Transaction<'_>| {
-            let removed = remove_in_transaction(transaction, &conversation, node_ids, edge_ids);
-            Ok(removed?)
+            remove_in_transaction(transaction, &conversation, node_ids, edge_ids)
         };
         self.database.write_in_transaction(write).await
     }
@@ -111,7 +108,7 @@ impl GraphStore {
 fn load_in_transaction(
     transaction: &Transaction<'_>,
     conversation: &str,
-) -> rusqlite::Result<KnowledgeGraph> {
+) -> Result<KnowledgeGraph, ToolError> {
     let sql = "SELECT number, updated_at FROM conversations WHERE conversation_id = ?1";
     let found = transaction.query_row(sql, [conversation], |row| Ok((row.get(0)?, row.get(1)?)));
     let mut graph = KnowledgeGraph::default();
@@ -263,7 +260,7 @@ fn remove_in_transaction(
     conversation: &str,
     node_ids: Vec<String>,
     edge_ids: Vec<String>,
-) -> rusqlite::Result<RemovalResult> {
+) -> Result<RemovalResult, ToolError> {
     let delete = |table: &str, id: &str| {
         let sql = format!(
             "DELETE FROM {table} WHERE id = ?2 AND conversation = \

@@ -76,10 +76,8 @@ impl ToolServer {
     }
 
     fn find_tool(&self, name: &str) -> Option<&BundledTool> {
-        self.inner
-            .tools
-            .iter()
-            .find(|tool| tool.definition().name == name)
+        let mut tools = self.inner.tools.iter();
+        tools.find(|tool| tool.definition().name == name)
     }
 
     fn apps(&self) -> impl Iterator<Item = &'static AppPage> {

@@ -66,14 +66,10 @@ impl Command {
         let name = words.join(" ");
         let program = words.remove(0);
         let is_test = words.iter().any(|word| word.contains("test")) || program.contains("test");
-        let guessed = if is_test {
-            CommandPurpose::Test
-        } else {
-            CommandPurpose::Compile
-        };
+        let guessed = is_test.then_some(CommandPurpose::Test);
         let found = find_program(&program, root, environment);
         Ok(Self {
-            purpose: purpose.unwrap_or(guessed),
+            purpose: purpose.or(guessed).unwrap_or(CommandPurpose::Compile),
             name,
             program: found
                 .ok_or_else(|| format!("program `{program}` of `{entry}` was not found"))?,

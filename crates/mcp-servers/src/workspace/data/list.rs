@@ -173,7 +173,7 @@ fn read_columns(
     format: DataFormat,
     size: u64,
 ) -> Option<Vec<String>> {
-    if root.name_rules().check_access(path, Access::Read).is_err() {
+    if root.rules.check_access(path, Access::Read).is_err() {
         return None;
     }
     let bytes = match format {

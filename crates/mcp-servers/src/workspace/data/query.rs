@@ -122,14 +122,14 @@ fn load_tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryT
         return Err(format!("At most {MAX_FILES} files are allowed in one query.").into());
     }
     // The total size of all files may be twice the maximum size of one file.
-    let mut left = root.max_file_bytes().saturating_mul(2);
+    let mut left = root.max_file_bytes.saturating_mul(2);
     let mut loaded: Vec<(String, Table)> = Vec::new();
     for file in files {
         let path = root.parse_path(file, Access::Read)?;
         if loaded.iter().any(|(known, _)| *known == path.to_string()) {
             continue;
         }
-        let (table, size) = load_table(root, &path, left.min(root.max_file_bytes()))?;
+        let (table, size) = load_table(root, &path, left.min(root.max_file_bytes))?;
         left = left.saturating_sub(size);
         loaded.push((path.to_string(), table));
     }

@@ -80,7 +80,7 @@ pub(super) fn read(root: &Root, input: &Input) -> ToolResult<Output> {
         (None, Some(collection)) => find_collection(root, collection)?,
         _ => return Err("Set either path or collection. data_list lists the data files.".into()),
     };
-    let (table, _) = load_table(root, &path, root.max_file_bytes())?;
+    let (table, _) = load_table(root, &path, root.max_file_bytes)?;
     let names = || table.columns.iter().map(|column| column.name.as_str());
     let indexes: Vec<usize> = match &input.columns {
         Some(wanted) if !wanted.is_empty() => {

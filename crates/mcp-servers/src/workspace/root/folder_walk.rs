@@ -58,14 +58,14 @@ impl Walk {
                 if visited > MAX_VISITED {
                     return Ok(false);
                 }
-                if !self.hidden && root.name_rules().is_hidden(&name) {
+                if !self.hidden && root.rules.is_hidden(&name) {
                     continue;
                 }
                 let path = folder.join(&name);
                 let enter = self.recursive
                     && meta.kind == Kind::Folder
                     && !GENERATED_FOLDERS.contains(&name.as_str())
-                    && !root.name_rules().is_secret(&name);
+                    && !root.rules.is_secret(&name);
                 if enter && path.names().len() - start.names().len() < MAX_DEPTH {
                     folders.push_back(path.clone());
                 } else if enter {

@@ -30,8 +30,8 @@ use path::{Access, NameRules, RelativePath};
 pub(super) struct Root {
     path: PathBuf,
     folder: Folder,
-    rules: NameRules,
-    max_file_bytes: u64,
+    pub(super) rules: NameRules,
+    pub(super) max_file_bytes: u64,
     /// Lock that a call holds while it checks and saves a file.
     saving: Mutex<()>,
     /// Number of the next temporary file.
@@ -109,14 +109,6 @@ impl Root {
         same.then_some(&self.path)
     }
 
-    pub(super) fn max_file_bytes(&self) -> u64 {
-        self.max_file_bytes
-    }
-
-    pub(super) fn name_rules(&self) -> &NameRules {
-        &self.rules
-    }
-
     /// Parses a path. Returns an error for the model if the path is invalid, or if the access rules
     /// do not allow `access` to this path.
     pub(super) fn parse_path(&self, text: &str, access: Access) -> Result<RelativePath, FileError> {
@@ -182,9 +174,8 @@ impl Root {
         let meta = meta.map_err(|error| self.missing_path(&folder, path, &error))?;
         // The kind is checked before opening, because opening a device may have side effects.
         check_is_file(path, meta.kind)?;
-        let (file, meta) = folder
-            .open_file(name)
-            .map_err(|error| to_file_error(path, &error))?;
+        let opened = folder.open_file(name);
+        let (file, meta) = opened.map_err(|error| to_file_error(path, &error))?;
         check_is_file(path, meta.kind)?;
         Ok((file, meta))
     }
@@ -192,9 +183,8 @@ impl Root {
     /// Returns the names and metadata of a folder's entries, sorted by name.
     pub(super) fn list_dir(&self, path: &RelativePath) -> Result<Vec<(String, Meta)>, FileError> {
         let folder = self.open_folder(path, path.names().len(), false)?;
-        let mut names = folder
-            .entry_names()
-            .map_err(|error| to_file_error(path, &error))?;
+        let names = folder.entry_names();
+        let mut names = names.map_err(|error| to_file_error(path, &error))?;
         names.sort();
         // An entry is skipped if another process has removed it meanwhile.
         let entries = names
@@ -286,9 +276,8 @@ impl Root {
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = time.map_or(0, |time| time.as_micros());
         let temporary = format!(".switchboard-{}-{time:x}-{number}.tmp", std::process::id());
-        let mut file = folder
-            .make_file(&temporary)
-            .map_err(|error| to_file_error(path, &error))?;
+        let made = folder.make_file(&temporary);
+        let mut file = made.map_err(|error| to_file_error(path, &error))?;
         let written = (|| {
             file.write_all(bytes)?;
             if let Some(like) = like {
@@ -318,10 +307,8 @@ impl Root {
         names: usize,
         create: bool,
     ) -> Result<Folder, FileError> {
-        let mut folder = self
-            .folder
-            .try_clone()
-            .map_err(|error| to_file_error(path, &error))?;
+        let root = self.folder.try_clone();
+        let mut folder = root.map_err(|error| to_file_error(path, &error))?;
         for (depth, name) in path.names().iter().take(names).enumerate() {
             let here = path.first_names(depth + 1);
             let mut opened = folder.open_subfolder(name);
