@@ -30,7 +30,9 @@ pub(crate) async fn open_server(
 ) -> Result<ToolServer, ServerError> {
     let known = || CATALOGUE.iter().map(|server| server.name);
     match name {
-        _ if name == customer_service::IDENTITY.name => customer_service::open_server(options).await,
+        _ if name == customer_service::IDENTITY.name => {
+            customer_service::open_server(options).await
+        }
         _ if name == graph::IDENTITY.name => graph::open_server(options).await,
         _ if name == bte::IDENTITY.name => bte::open_server(options).await,
         _ if name == workspace::IDENTITY.name => workspace::open_server(options).await,

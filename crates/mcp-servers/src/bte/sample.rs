@@ -77,7 +77,7 @@ impl Sample {
             names.extend(node.synonyms.iter().map(|it| it.to_lowercase()));
             let categories = self.categories(id);
             let taxon_of_gene = (node.kind == "Gene").then(|| HUMAN.to_owned());
-            let taxa = Vec::from_iter(taxon_of_gene);
+            let taxa: Vec<String> = taxon_of_gene.into_iter().collect();
             if names.iter().any(|it| it.contains(&wanted))
                 && category.as_ref().is_none_or(|it| categories.contains(it))
                 && taxon.is_none_or(|taxon| taxa.is_empty() || taxa[0] == taxon)
