@@ -308,7 +308,8 @@ export class GraphView {
     if (path?.length > MAX_NAMED_NODES) return `Path of ${path.length} nodes`;
     if (path) return `Path: ${path.map((id) => nodes.get(id).label).join(" → ")}`;
     if (node) return `${node.label} · ${node.type} · ${plural(node.neighbours.size, "connection")}`;
-    if (this.#visible.size < totalNodes) return `${this.#visible.size} of ${totalNodes} nodes are shown. Select a node to show its neighbours.`;
+    const canExpand = this.#loadNeighbours || this.#visible.size < nodes.size;
+    if (this.#visible.size < totalNodes) return `${this.#visible.size} of ${totalNodes} nodes are shown.${canExpand ? " Select a node to show its neighbours." : ""}`;
     return edges.length < totalEdges ? `${edges.length} of ${totalEdges} edges are shown.` : `${plural(totalNodes, "node")}, ${plural(edges.length, "edge")}`;
   }
 }
