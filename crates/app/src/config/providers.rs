@@ -63,14 +63,14 @@ pub(crate) struct ProviderEntry {
     pub(crate) stream: Option<bool>,
     /// Settings for retries of failed requests.
     #[serde(deserialize_with = "deserialize_or_default")]
-    retry: RetryConfig,
+    pub(crate) retry: RetryConfig,
 }
 
 /// Settings for retries of failed requests to a provider. A setting is `None` if it is not
 /// configured.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
-struct RetryConfig {
+pub(crate) struct RetryConfig {
     max_attempts: Option<NonZeroU32>,
     #[serde(deserialize_with = "deserialize_seconds")]
     min_delay: Option<Duration>,

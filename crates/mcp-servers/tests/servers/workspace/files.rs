@@ -1,5 +1,7 @@
 //! Loading and saving of files.
 
+use std::{fs, time::SystemTime};
+
 use serde_json::json;
 
 use super::support::Workspace;
