@@ -379,8 +379,9 @@ pub(crate) async fn audit_records_are_paged_and_forgotten(place: Place) {
     ok(store.append_audit_records(&[record(me(), 6)])).await;
     // A record that is too large is refused with the others of its call.
     let large = "x".repeat(MAX_AUDIT_RECORD_BYTES + 1).into();
-    let refused = store.append_audit_records(&[record(me(), 7), (me(), large)]);
-    fails!(refused.await, Error::TooLarge { .. });
+    let records = [record(me(), 7), (me(), large)];
+    let refused = store.append_audit_records(&records).await;
+    fails!(refused, Error::TooLarge { .. });
     ok(store.delete_session(&me(), &id("s"))).await;
     let newest = ok(store.list_audit_records(&me(), "", 2)).await;
     let older = ok(store.list_audit_records(&me(), &newest[1].id, 9)).await;
