@@ -6,9 +6,8 @@ use switchboard_providers_openai::{OpenAiChatModel, OpenAiConfig};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let url = std::env::args()
-        .nth(1)
-        .unwrap_or("http://127.0.0.1:8000/v1".into());
+    let url = std::env::args().nth(1);
+    let url = url.unwrap_or("http://127.0.0.1:8000/v1".into());
     let server = OpenAiConfig::for_compatible_server("local", url);
     weather_tool::ask_about_weather(OpenAiChatModel::new(server, "qwen3")?).await
 }

@@ -19,13 +19,8 @@ const OURS: &str = "mcp_servers";
 /// Keys for MCP servers in the formats of other MCP hosts, such as VS Code.
 const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
 /// Configuration sections that are maps. The same section of several files is merged key by key.
-const MAPS: [&str; 5] = [
-    "limits",
-    "approvals",
-    "sessions",
-    "serve",
-    "circuit_breaker",
-];
+const MAPS: [&str; 5] = ["limits", "approvals", "sessions", "serve", BREAKER];
+const BREAKER: &str = "circuit_breaker";
 const PROVIDERS: &str = "providers";
 /// Configuration sections for providers and MCP servers. They are parsed separately and not as
 /// fields of [`Config`].

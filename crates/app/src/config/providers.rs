@@ -175,10 +175,9 @@ impl ProviderEntry {
     /// Returns the configured retry policy. Settings that are not configured have their defaults.
     pub(crate) fn retry_policy(&self) -> RetryPolicy {
         let (retry, default) = (&self.retry, RetryPolicy::default());
+        let max_attempts = retry.max_attempts.map(NonZero::get);
         RetryPolicy {
-            max_attempts: retry
-                .max_attempts
-                .map_or(default.max_attempts, NonZero::get),
+            max_attempts: max_attempts.unwrap_or(default.max_attempts),
             min_delay: retry.min_delay.unwrap_or(default.min_delay),
             max_delay: retry.max_delay.unwrap_or(default.max_delay),
             max_retry_after: retry.max_retry_after.unwrap_or(default.max_retry_after),

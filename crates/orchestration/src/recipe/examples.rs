@@ -50,16 +50,13 @@ pub(super) fn convert_examples(
     validators: &InputValidators,
 ) -> (Vec<Message>, Vec<String>) {
     let (mut messages, mut problems) = (Vec::new(), Vec::new());
-    for (index, example) in examples.iter().enumerate() {
+    for (index, example) in (1..).zip(examples) {
         let names = example.calls.iter().flatten();
         let names = names.map(|call| call.find_declared_name(tools, validators));
         let names = match names.collect::<Result<Vec<&str>, String>>() {
             Ok(names) => names,
             Err(problem) => {
-                let number = index + 1;
-                problems.push(format!(
-                    "example {number} of the recipe was omitted: {problem}"
-                ));
+                problems.push(format!("recipe example {index} was omitted: {problem}"));
                 continue;
             }
         };
@@ -68,7 +65,7 @@ pub(super) fn convert_examples(
         for step in example.calls.iter().filter(|step| !step.is_empty()) {
             let (mut uses, mut results) = (Vec::new(), Vec::new());
             for (call, (number, name)) in step.iter().zip(names.by_ref()) {
-                let id = format!("example_{}_{number}", index + 1);
+                let id = format!("example_{index}_{number}");
                 let input = ToolInput::from(call.input.clone());
                 results.push(call.to_tool_result(&id, name));
                 uses.push(Part::ToolUse(ToolUse::new(id, name, input)));
@@ -91,12 +88,11 @@ impl ExampleCall {
     ) -> Result<&'a str, String> {
         let name = &self.tool;
         let tool = tools.iter().find(|tool| matches_tool(name, tool));
-        let tool = tool.ok_or_else(|| format!("the tool `{name}` is not available"))?;
+        let tool = tool.ok_or_else(|| format!("tool `{name}` is not available"))?;
         // A failed call may be the example of an invalid input, so its input is not checked.
         if !self.is_error {
             let valid = validators.validate_input(tool, &self.input.clone().into());
-            valid
-                .map_err(|faults| format!("the input of the tool `{name}` is invalid: {faults}"))?;
+            valid.map_err(|faults| format!("the input of tool `{name}` is invalid: {faults}"))?;
         }
         Ok(&tool.name)
     }

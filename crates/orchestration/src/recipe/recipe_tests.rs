@@ -300,7 +300,7 @@ fn examples_become_messages_with_a_result_for_every_tool_use() {
 fn an_example_that_does_not_match_the_tools_is_omitted_and_reported() {
     let (messages, problems) = examples_with(&complete_recipe(), &shop_tools()[..1]);
     assert_eq!(messages, []);
-    let missing = "example 1 of the recipe was omitted: the tool `track` is not available";
+    let missing = "recipe example 1 was omitted: tool `track` is not available";
     assert_eq!(problems, [missing]);
 
     let mut tools = shop_tools();
@@ -309,7 +309,7 @@ fn an_example_that_does_not_match_the_tools_is_omitted_and_reported() {
     let mut recipe = complete_recipe();
     let (messages, problems) = examples_with(&recipe, &tools);
     assert_eq!(messages, []);
-    let start = "example 1 of the recipe was omitted: the input of the tool `find_order` is \
+    let start = "recipe example 1 was omitted: the input of tool `find_order` is \
                  invalid: /id: ";
     assert!(problems[0].starts_with(start), "{problems:?}");
     // The example of a failed call may show an invalid input.

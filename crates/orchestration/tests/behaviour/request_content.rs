@@ -398,7 +398,7 @@ async fn an_omitted_example_is_a_warning_of_the_run() {
         .with_recipe(recipe());
     let (_, report) = ask(&agent, "Pay order 2 back.").await;
     let warnings: Vec<_> = report.warnings.iter().map(|it| &*it.message).collect();
-    let omitted = "example 1 of the recipe was omitted: the tool `refund` is not available";
+    let omitted = "recipe example 1 was omitted: tool `refund` is not available";
     assert!(warnings.contains(&omitted), "{warnings:?}");
     assert_eq!(model.request(0).messages.len(), 2);
 }
