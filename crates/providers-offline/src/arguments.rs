@@ -365,8 +365,10 @@ impl ArgumentFiller<'_> {
         if let Some(text) = candidates.next() {
             return Some(text.clone());
         }
+        // "in which file" asks for the value.
         values
             .phrase_after_word(TOPIC_WORDS)
+            .filter(|text| !text.starts_with("which ") && !text.starts_with("what "))
             .or_else(|| self.text_after_tool_name())
             .filter(|text| unused(&text))
     }

@@ -23,7 +23,7 @@ async fn every_command_of_the_page_runs_without_a_key() {
         let script = script.replace(":8484", &format!(":{port}"));
         let folder = program().parent().unwrap().display().to_string();
         let script = format!(
-            "set -eu; PATH='{folder}':$PATH; trap 'kill $(jobs -p) 2>/dev/null || :' EXIT\n{script}"
+            "set -eu; PATH='{folder}':$PATH; trap 'kill ${{!-}} 2>/dev/null || :' EXIT\n{script}"
         );
         let done = place.run_in_shell(&script, Stdio::null()).await;
         assert_eq!(done.code, 0, "{script}{done}");
