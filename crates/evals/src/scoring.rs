@@ -48,8 +48,8 @@ impl CallOutcome {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The call has the right tool and arguments at the right position. A call that was not
-    /// executed, for example because it was denied, can be right too.
+    /// The call has an expected tool with the expected arguments, in the expected order. A call
+    /// that was not executed, for example because it was denied, can be right too.
     Right,
     /// The call has the right tool and arguments, but at the wrong position among the calls.
     WrongOrder,

@@ -19,7 +19,7 @@ use switchboard_providers_common::{
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// Name of the profile in messages and in the configuration.
+    /// Name of the profile in the configuration and in error messages.
     pub name: Cow<'static, str>,
     /// Header that carries the API key.
     pub auth: AuthHeader,

@@ -173,7 +173,7 @@ impl Chat<'_> {
     async fn print_tools(&self, server: Option<&str>) -> Result<(), Failure> {
         let recording = &self.context.recording;
         let catalog = recording.list_tools(&self.resources.host).await;
-        // With `--replay`, no server is started. The server names then come from the recorded tools.
+        // `--replay` starts no server. The server names come from the recorded tools.
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
         let recorded = origins.map(|origin| origin.server.clone());
         let servers: BTreeSet<String> = self.server_names().chain(recorded).collect();

@@ -28,8 +28,8 @@ pub enum Metric {
     Unnecessary,
     /// Share of the tool calls that used a forbidden tool.
     Forbidden,
-    /// Average number of made-up values in the answers of a run. Unknown in the report of an earlier
-    /// program.
+    /// Average number of made-up values in the answers of a run. Unknown in reports of earlier
+    /// programs.
     MadeUpValues,
     /// Median of the durations of all turns, in milliseconds.
     MedianTurn,

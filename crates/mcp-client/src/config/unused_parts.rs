@@ -42,7 +42,8 @@ pub fn other_host_servers_mut(document: &mut Value) -> Vec<&mut Value> {
         .collect()
 }
 
-/// Works like [`drop_unused_parts`], but does not remove keys outside of the server entries.
+/// Removes the unused parts of the server entries of a configuration document, as
+/// [`drop_unused_parts`] does. Keeps all other keys of the document.
 pub fn prune_server_entries(document: &mut Value) {
     server_lists_mut(document)
         .into_iter()

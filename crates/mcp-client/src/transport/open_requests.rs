@@ -151,9 +151,8 @@ impl OpenRequests {
         }
     }
 
-    /// Waits until all calls in `context` have been answered or abandoned. Never returns if the
-    /// server sent its request in the result of a call, because no request of the client is open
-    /// then.
+    /// Waits until all calls in `context` have been answered or abandoned. If the server put its
+    /// request into the result of a call, no call is open, and the function never returns.
     pub(crate) async fn wait_until_calls_end(&self, context: &RequestContext) {
         for candidate in &context.calls {
             match &candidate.request {

@@ -193,7 +193,7 @@ impl QueryFindings {
         self.results = results;
     }
 
-    /// Returns the edges of a query result.
+    /// Returns the edges of the knowledge graph that a query result refers to.
     pub(super) fn supporting_edges<'a>(
         &'a self,
         result: &'a QueryResult,

@@ -29,8 +29,9 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     description: "The knowledge graph of a conversation: nodes, edges, connections",
 };
 
-/// The page that displays a graph. Its drawing consists of files of the web page (crate `server`),
-/// so that both show graphs in the same way. Its own policy also blocks the network.
+/// The HTML page that displays a graph. It contains the drawing code of the web page in the crate
+/// `server`, so that both pages show the same drawing. Its content security policy blocks the
+/// network.
 static VIEW: AppPage = AppPage {
     uri: "ui://graph/view",
     name: "Graph view",

@@ -141,7 +141,7 @@ impl Run {
         matches!(self.state.stage, StrategyPhase::Gather(_))
     }
 
-    /// Returns whether the run is in the formatting phase.
+    /// Returns whether the model must now write its answer in the required form.
     pub fn is_formatting(&self) -> bool {
         matches!(self.state.stage, StrategyPhase::Format(_))
     }
@@ -268,8 +268,9 @@ impl Run {
         }
     }
 
-    /// Ends the gathering phase and starts the formatting phase. `reason` is the reason for the
-    /// end; `None` means the decision about the last response.
+    /// Ends the gathering phase, in which the model collects data, and starts the formatting phase,
+    /// in which it writes the answer. `reason` states why gathering ended. Without a `reason`, the
+    /// end that the last response decided applies.
     pub(super) fn begin_formatting(&mut self, reason: Option<GatheringEnd>) -> Events {
         let reason = match &self.state.stage {
             StrategyPhase::Gather(gathering) => reason.or(Some(gathering.state.end_reason())),

@@ -42,9 +42,9 @@ pub(crate) fn text_part_state(
     Some(ProviderState::new_for_model(model, Value::Object(data)))
 }
 
-/// Returns the provider state of a tool use from the call item `item`. `after` is the id of the
-/// reasoning item that precedes `item`. Returns `None` if `item` has none of the fields in
-/// `CALL_FIELDS`.
+/// Returns the data of the JSON item `item` that later requests must repeat, such as its id. `item`
+/// is a tool call, and `after` is the id of the reasoning item before it. Returns `None` if `item`
+/// has no field of `CALL_FIELDS`.
 pub(crate) fn tool_call_state(
     model: &ModelId,
     item: &JsonObject,

@@ -146,8 +146,8 @@ impl LineEditor {
     /// the terminal cannot be read.
     async fn read_user_reply(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
-        // If the caller drops this future, this flag stops only the editor of the reply. The flag
-        // `self.stop` would also stop the editor for questions to the model.
+        // Stops only this line editor if the caller drops the future. `self.stop` would also stop
+        // the editor that asks the user about tool calls.
         let stop = Arc::new(AtomicBool::new(false));
         let _guard = EditorStopGuard(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {

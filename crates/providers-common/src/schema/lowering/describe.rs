@@ -34,9 +34,10 @@ impl SchemaLowering<'_, '_> {
         }
     }
 
-    /// Returns a string schema that replaces `schema`, which the dialect cannot express: the model
-    /// writes the value as JSON text. The message of the reported change begins with `what`, such
-    /// as "any value". `text`, such as "Any JSON value", is added to the description.
+    /// Returns the schema of a string that replaces `schema`, for a provider that does not support
+    /// `schema`. The model writes the value as JSON text. `text`, such as "Any JSON value", is
+    /// added to the description. The warning about the change begins with `what`, such as "any
+    /// value".
     pub(super) fn encode_as_text(&mut self, schema: &Map, at: &str, what: &str, text: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report_change(at, ChangeKind::Encoded, message);
