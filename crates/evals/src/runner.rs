@@ -279,11 +279,7 @@ impl PlannedRun<'_> {
                     (score, faults)
                 }
             };
-            let artifacts = report.content.iter().filter_map(|item| match item {
-                AnswerItem::Artifact { artifact_type, .. } => Some(artifact_type.clone()),
-                _ => None,
-            });
-            let artifacts: Vec<String> = artifacts.collect();
+            let artifacts = artifact_types(&report);
             faults.extend(turn.answer.failed_checks(&report.answer, &artifacts));
             let mut turn_result = TurnResult {
                 message: turn.say.clone(),
@@ -325,6 +321,14 @@ impl PlannedRun<'_> {
             call.result.content = content.collect();
         }
     }
+}
+
+fn artifact_types(report: &RunReport) -> Vec<String> {
+    let types = report.content.iter().filter_map(|item| match item {
+        AnswerItem::Artifact { artifact_type, .. } => Some(artifact_type.clone()),
+        _ => None,
+    });
+    types.collect()
 }
 
 /// Returns the message of an error that the model did not cause, such as a network failure. Returns

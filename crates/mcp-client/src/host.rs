@@ -488,12 +488,11 @@ impl ToolHost for McpHost {
     /// call first waits until the server is ready or the deadline has passed.
     async fn call_tool(&self, tool_call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let started = Instant::now();
-        let (server, tool) = match self.find_tool(&tool_call.name) {
-            Some(found) => found,
-            None => {
-                let found = self.wait_for_tool(&tool_call.name, started, tool_call.deadline);
-                found.await?
-            }
+        let (server, tool) = if let Some(found) = self.find_tool(&tool_call.name) {
+            found
+        } else {
+            let found = self.wait_for_tool(&tool_call.name, started, tool_call.deadline);
+            found.await?
         };
         let limits = self.call_time_limits(server, tool.original_name(), tool_call.deadline);
         let deadline = Deadline::new(started, limits);

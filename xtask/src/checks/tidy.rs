@@ -101,7 +101,7 @@ fn check_file(file: &str, text: &str) -> Vec<Problem> {
     match place[..] {
         ["Cargo.toml"] => problems.extend(find_dependencies_without_reason(text)),
         ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"] => {
-            problems.extend(check_workspace_lints(text))
+            problems.extend(check_workspace_lints(text));
         }
         ["crates", _, "src", "lib.rs"] => problems.extend(check_missing_docs_lint(text)),
         _ => {}

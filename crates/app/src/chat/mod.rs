@@ -163,9 +163,9 @@ async fn start_chat(
     });
     let sampled = CurrentModelSampler::new(Arc::clone(&plan.sampled));
     let sessions = Some(&conversations.sessions);
-    let sampler = sampled.clone();
+    let no_tools = plan.no_tools;
     let resources =
-        RunResources::start_resources(&context, plan.no_tools, sessions, elicitor, sampler)?;
+        RunResources::start_resources(&context, no_tools, sessions, elicitor, sampled.clone())?;
     let mut presses = editor.as_ref().map(|editor| editor.presses.clone());
     let interrupted = async {
         tokio::select! {

@@ -96,7 +96,7 @@ pub(super) fn deserialize_non_negative_number<'de, D: Deserializer<'de>>(
 
 /// Maximum duration of a setting: 100 years. A larger duration could overflow in a sum with the
 /// current time.
-const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// Deserializes a number of seconds. Returns `None` for `null`, and an error for a number that is
 /// not greater than 0 or a value of another type.

@@ -42,7 +42,7 @@ pub trait AuditStore: Send + Sync {
 
     /// Returns the records of a principal after the record with the id `after`, oldest first, at
     /// most `limit`. An empty `after` selects the oldest records.
-    async fn load_audit_records(
+    async fn load_audit_records_after(
         &self,
         owner: &Principal,
         after: &str,

@@ -55,7 +55,7 @@ impl AuditStore for Store {
         self.read_rows(READ, LIST, values, read_record).await
     }
 
-    async fn load_audit_records(
+    async fn load_audit_records_after(
         &self,
         owner: &Principal,
         after: &str,

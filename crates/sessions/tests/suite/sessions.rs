@@ -385,8 +385,8 @@ pub(crate) async fn audit_records_are_paged_and_forgotten(place: Place) {
     ok(store.delete_session(&me(), &id("s"))).await;
     let newest = ok(store.list_audit_records(&me(), "", 2)).await;
     let older = ok(store.list_audit_records(&me(), &newest[1].id, 9)).await;
-    let oldest = ok(store.load_audit_records(&me(), "", 1)).await;
-    let newer = ok(store.load_audit_records(&me(), &oldest[0].id, 9)).await;
+    let oldest = ok(store.load_audit_records_after(&me(), "", 1)).await;
+    let newer = ok(store.load_audit_records_after(&me(), &oldest[0].id, 9)).await;
     for (pages, expected) in [
         ([newest, older], [6, 4, 2, 0]),
         ([oldest, newer], [0, 2, 4, 6]),

@@ -158,7 +158,7 @@ impl AuditStatistics {
     ) -> Result<(), SessionStoreError> {
         let (store, owner, mut after) = (&sessions.store, Principal::default(), String::new());
         loop {
-            let page = store.load_audit_records(&owner, &after, PAGE).await?;
+            let page = store.load_audit_records_after(&owner, &after, PAGE).await?;
             let Some(last) = page.last() else {
                 return Ok(());
             };

@@ -1,6 +1,6 @@
 //! The tool `debug_logs`, which returns the last lines of a log file.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,10 @@ fn read_logs(root: &Root, input: &Input) -> ToolResult<Output> {
 fn find_newest_log(root: &Root) -> Result<RelativePath, ToolError> {
     let mut logs = Vec::new();
     Walk::VISIBLE.visit_entries(root, &RelativePath::default(), |path, meta| {
-        if meta.kind == Kind::File && path.name().ends_with(".log") {
+        let is_log = Path::new(path.name())
+            .extension()
+            .is_some_and(|it| it == "log");
+        if meta.kind == Kind::File && is_log {
             logs.push((meta.stamp.changed, path));
         }
         true

@@ -170,8 +170,8 @@ fn build_output(
             } else {
                 ""
             };
-            let context = format_edited_lines(content, edited);
-            format!("{path} was changed{note}; it has {lines} now (hash {hash}).{context}")
+            let excerpt = format_edited_lines(content, edited);
+            format!("{path} was changed{note}; it has {lines} now (hash {hash}).{excerpt}")
         }
         (Action::Created, None) => format!("{path} is new, with {lines} (hash {hash})."),
         (Action::Unchanged, None) => {
