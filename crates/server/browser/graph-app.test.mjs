@@ -114,7 +114,7 @@ describe("the graph's MCP App", { concurrency: false }, () => {
 
   test("the web page shows the app of a call once", async () => {
     const model = await new ScriptedModel().start();
-    const program = new Program(config(model, { mcp_servers: { graph: { command: PROGRAM, args: ["mcp-server", "graph"] } } }));
+    const program = new Program(config(model, { approve: "all", mcp_servers: { graph: { command: PROGRAM, args: ["mcp-server", "graph"] } } }));
     try {
       await program.start();
       const page = await open(browser, program.url);
