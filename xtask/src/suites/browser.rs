@@ -59,10 +59,8 @@ pub(crate) fn can_run() -> bool {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut tests = node_command()?;
     tests.env("SWITCHBOARD_REPORT_PAGE", test::example_path("page"));
-    tests.env(
-        "SWITCHBOARD_CLIENT_PACKAGES",
-        clients::install_javascript()?,
-    );
+    let packages = clients::install_javascript()?;
+    tests.env("SWITCHBOARD_CLIENT_PACKAGES", packages);
     tests.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]);
     if let Some(pattern) = &args.only {
         tests.arg(format!("--test-name-pattern={pattern}"));

@@ -58,24 +58,22 @@ impl AuditLog {
     ) -> anyhow::Result<Self> {
         let found = find_audit_path(config, environment);
         let found = found.filter(|(_, is_configured)| *is_configured || sessions.is_none());
-        let opened = found.map(|(path, is_configured)| {
-            let file = AuditFile::open_audit_file(&path).map(Arc::new);
-            (file, path, is_configured)
-        });
-        let file = match opened {
+        let file = match found {
             None => None,
-            Some((Ok(file), ..)) => Some(file),
-            Some((Err(error), path, true)) => bail!(
-                "cannot write the audit file {}: {error}. Choose another file with `audit: FILE`, \
-                 or disable the audit with `audit: false`",
-                path.display()
-            ),
-            Some((Err(error), path, false)) => {
-                tracing::warn!(path = %path.display(), %error, "failed to open the audit file");
-                None
-            }
+            Some((path, is_configured)) => match AuditFile::open_audit_file(&path) {
+                Ok(file) => Some(Arc::new(file)),
+                Err(error) if is_configured => bail!(
+                    "cannot write the audit file {}: {error}. Choose another file with `audit: \
+                     FILE`, or disable the audit with `audit: false`",
+                    path.display()
+                ),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "failed to open the audit file");
+                    None
+                }
+            },
         };
-        let store = sessions.map(|sessions| Arc::new(AuditQueue::new(sessions.audit_store())));
+        let store = sessions.map(|sessions| Arc::new(AuditQueue::new(sessions.store.clone())));
         Ok(Self {
             is_off: Self::is_off(config, environment),
             store,
@@ -177,12 +175,10 @@ impl AuditRecorder {
             return;
         }
         for record in self.trail.create_records(event) {
-            let json = match serde_json::to_string(&record) {
-                Ok(json) => json,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to serialize an audit record");
-                    continue;
-                }
+            let json = serde_json::to_string(&record);
+            let Ok(json) = json.inspect_err(|error| tracing::warn!(%error, "invalid audit record"))
+            else {
+                continue;
             };
             if let Some(file) = &self.file {
                 file.append_line(&json);

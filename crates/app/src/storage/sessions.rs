@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
 use switchboard_domain::{
-    AuditStore, CallRateCounter, Principal, RunStore, Session, SessionId, SessionStore,
-    SessionStoreError,
+    CallRateCounter, Principal, RunStore, Session, SessionId, SessionStore, SessionStoreError,
 };
 use switchboard_orchestration::policy::limits::SharedCallRates;
 use switchboard_sessions::{Retention, Store, StoreOpenError, StoreOptions};
@@ -118,10 +117,6 @@ impl OpenSessionStore {
     /// Returns the counter of tool calls that all processes with this store share.
     pub(crate) fn call_rates(&self) -> SharedCallRates {
         SharedCallRates(Arc::clone(&self.store) as Arc<dyn CallRateCounter>)
-    }
-
-    pub(crate) fn audit_store(&self) -> Arc<dyn AuditStore> {
-        Arc::clone(&self.store) as Arc<dyn AuditStore>
     }
 
     pub(crate) fn run_store(&self) -> Arc<dyn RunStore> {

@@ -107,10 +107,8 @@ fn check_session_title(title: &str) -> Result<(), Problem> {
 pub(super) fn check_list_limit(limit: Option<u32>) -> Result<u32, Problem> {
     let limit = limit.unwrap_or(100);
     if !(1..=1_000).contains(&limit) {
-        return Err(Problem::invalid_field(
-            "limit",
-            "`limit` must be a whole number from 1 to 1000",
-        ));
+        let detail = "`limit` must be a whole number from 1 to 1000";
+        return Err(Problem::invalid_field("limit", detail));
     }
     Ok(limit)
 }

@@ -222,10 +222,10 @@ impl AuditStatistics {
     /// Prints warnings about lines that are not audit records and about tool calls without an end.
     /// The statistics do not include these lines and calls.
     fn print_omission_warnings(&self) {
-        if self.unreadable > 0 {
+        let unreadable = self.unreadable;
+        if unreadable > 0 {
             print_warning(&format!(
-                "not counted: {} lines or entries that are not audit records of this version",
-                self.unreadable
+                "not counted: {unreadable} entries that are not audit records of this version"
             ));
         }
         let open = self.metrics.unfinished_call_count();

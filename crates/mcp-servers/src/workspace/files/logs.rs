@@ -72,15 +72,13 @@ fn read_logs(root: &Root, input: &Input) -> ToolResult<Output> {
 fn find_newest_log(root: &Root) -> Result<RelativePath, ToolError> {
     let mut logs = Vec::new();
     Walk::VISIBLE.visit_entries(root, &RelativePath::default(), |path, meta| {
-        let is_log = Path::new(path.name())
-            .extension()
-            .is_some_and(|it| it == "log");
-        if meta.kind == Kind::File && is_log {
+        let extension = Path::new(path.name()).extension();
+        if meta.kind == Kind::File && extension.is_some_and(|it| it == "log") {
             logs.push((meta.stamp.changed, path));
         }
         true
     })?;
     let newest = logs.into_iter().max_by_key(|(changed, _)| *changed);
-    let (_, path) = newest.ok_or("There is no log file (*.log). Set path to another file.")?;
-    Ok(path)
+    let path = newest.map(|(_, path)| path);
+    path.ok_or_else(|| "There is no log file (*.log). Set path to another file.".into())
 }
