@@ -365,7 +365,7 @@ impl ArgumentFiller<'_> {
         if let Some(text) = candidates.next() {
             return Some(text.clone());
         }
-        // "in which file" asks for the value.
+        // "what file" and "which file" ask for the value.
         values
             .phrase_after_word(TOPIC_WORDS)
             .filter(|text| !text.starts_with("which ") && !text.starts_with("what "))

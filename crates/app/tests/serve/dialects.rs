@@ -164,7 +164,7 @@ async fn a_client_with_a_position_past_the_end_gets_the_rest() {
         assert_eq!(again.last(), Some(&Value::Null));
     }
 
-    // AG-UI behaves in the same way. Its interrupt ids contain the number of the last seen event.
+    // AG-UI behaves like this too. Its interrupt ids contain the number of the last seen event.
     let run = metadata["runId"].as_str().unwrap();
     let resume = json!([{"interruptId": format!("{run}/999999/a"), "status": "cancelled"}]);
     let body = json!({"threadId": "chat", "runId": "r", "messages": [], "resume": resume});

@@ -106,7 +106,7 @@ pub struct ModelSummary {
     /// Numbers of the model's tool calls by outcome and verdict.
     pub counts: CallCounts,
     /// Number of [made-up values](super::TurnResult::made_up_values) in all answers. `None` if it
-    /// is unknown for a turn, or there are no turns.
+    /// is unknown for a turn, or without turns.
     pub made_up_values: Option<u64>,
     /// Number of turns of this model that ended, including failed turns.
     pub turns: u64,

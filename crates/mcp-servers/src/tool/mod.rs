@@ -24,8 +24,8 @@ pub struct BundledServer {
     pub description: &'static str,
 }
 
-/// An HTML page of MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26), in which a host
-/// displays the calls of a tool.
+/// An HTML page of MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26). Hosts display the
+/// calls of a tool in it.
 #[derive(Debug)]
 pub(crate) struct AppPage {
     /// URI of the page as a resource, which starts with `ui://`.
@@ -183,7 +183,7 @@ impl BundledTool {
         self
     }
 
-    /// Sets the page in which hosts display the calls of the tool.
+    /// Sets the page that displays the calls of the tool.
     pub(crate) fn with_app(mut self, app: &'static AppPage) -> Self {
         let mut meta = MetaObject::new();
         meta.0

@@ -153,7 +153,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Returns all frames of a body that is available at once, and the error at its end.
+    /// Returns all frames of a complete body, and the error at its end.
     pub(crate) fn read_all(
         mut frames: FrameStream<impl FrameReader>,
     ) -> (Vec<(String, String)>, Option<ModelError>) {

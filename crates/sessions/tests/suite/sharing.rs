@@ -60,7 +60,7 @@ pub(crate) async fn instances_share_runs(place: Place) {
         taken += did.taken;
     }
     assert!(taken > 0 && begun.len() > SESSIONS);
-    // Every acknowledged event is stored once and in order, and there are no other events.
+    // Every acknowledged event is stored once and in order, without other events.
     for run in &begun {
         let stored = first.load_events(&me(), run, 0, 10_000).await.unwrap();
         let mut expected = written.remove(run).unwrap_or_default();

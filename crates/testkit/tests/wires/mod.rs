@@ -360,7 +360,7 @@ impl Connection {
         self
     }
 
-    /// Creates the adapter in the same way as the application.
+    /// Creates the adapter as the application does.
     pub(crate) fn chat_model(&self) -> Box<dyn ChatModel> {
         let Self {
             provider,

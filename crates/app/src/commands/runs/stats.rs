@@ -149,8 +149,8 @@ impl AuditStatistics {
         Ok(())
     }
 
-    /// Reads the records of the terminal user from the store, except those that were read from
-    /// files.
+    /// Reads the records of the terminal user from the store. Omits records that were already read
+    /// from files.
     async fn read_stored_records(
         &mut self,
         sessions: &OpenSessionStore,

@@ -33,7 +33,7 @@ pub(crate) fn unattended() -> AuthOptions {
     AuthOptions::with_store(Arc::new(MemoryStore::default()))
 }
 
-/// Returns options with a person who opens each page at once, and the number of opened pages.
+/// Returns options with a person who opens each page immediately, and the number of opened pages.
 pub(crate) fn attended() -> (AuthOptions, Arc<AtomicUsize>) {
     let opened = Arc::new(AtomicUsize::new(0));
     let counted = opened.clone();

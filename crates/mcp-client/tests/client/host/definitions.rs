@@ -100,7 +100,7 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     assert!(first.redefined_tool_names().is_empty());
     soon(first.close()).await;
 
-    // The change is reported again in the next run, because nobody approved it.
+    // The change is reported again in the next run, because it was not approved.
     for _ in 0..2 {
         let host = run(folder.path(), grown());
         let told = host.watch_changes();

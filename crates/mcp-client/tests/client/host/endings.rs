@@ -138,7 +138,7 @@ async fn killing_waits_for_nobody() {
     for pid in [server, grandchild, mute] {
         gone(pid).await;
     }
-    // All processes have ended, so this returns at once.
+    // All processes have ended, so this returns immediately.
     soon(host.close()).await;
     soon(host.kill_servers()).await;
 }

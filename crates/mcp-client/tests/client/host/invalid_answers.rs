@@ -1,4 +1,4 @@
-//! Responses that are not valid JSON, over every transport. The call fails at once, and the server
+//! Responses that are not valid JSON, over every transport. The call fails, and the server
 //! stays.
 
 use std::time::{Duration, Instant};

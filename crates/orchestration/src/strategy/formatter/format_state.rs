@@ -390,7 +390,7 @@ impl<'a> ResponseContent<'a> {
 
     /// Returns all readable text of a malformed response: its text, and the inputs of the tool
     /// calls that contain the answer. With a custom schema, the inputs are formatted as JSON.
-    /// Returns `None` if there is no text.
+    /// Returns `None` without text.
     fn malformed_answer_text(&self, is_custom: bool) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
             ToolInput::Object(input) if is_custom => answer_items::to_pretty_json(input.as_value()),
